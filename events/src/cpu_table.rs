@@ -2,15 +2,13 @@
 
 use quipu_events_format::name::{NameError, Names, Selection, select};
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
-use quipu_events_format::{Bits, Counters, Formula, cache_key, flag};
-use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass, SlotSet};
+use quipu_events_format::{Bits, Counters, cache_key, flag, isa_of};
+use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass};
 
 use crate::architectural::Refused;
-use crate::database::{Database, Layer, LayerFile};
-use crate::description::Description;
-use crate::encode::{Interface, general, slots};
-use crate::event_map::CpuEvents;
-use crate::identify::isa_of;
+use crate::details::{EventDetails, Generalized, PresetEvent};
+use crate::encode::{Interface, general};
+use crate::layers::{Layer, LayerFile, Layers};
 use crate::standard_presets;
 
 /// One CPU's table, through all layers of a [`Database`].
@@ -27,7 +25,7 @@ use crate::standard_presets;
 /// ```
 #[derive(Debug, Clone)]
 pub struct CpuTable {
-    database: Database,
+    layers: Layers,
     /// Layer and position of each part: the CPU's own entries from the top layer down, then its base's.
     sections: Vec<(usize, usize)>,
     id: String,
@@ -38,8 +36,8 @@ pub struct CpuTable {
     recognised_by: Option<String>,
 }
 
-/// A machine's own facts about its CPU, and the rule that recognised it.
-pub(crate) struct Machine {
+/// The facts that a core states of itself, and the rule that recognised it.
+pub(crate) struct CoreFacts {
     pub(crate) identity: CpuIdentity,
     /// Empty when it does not say.
     pub(crate) counters: Vec<CounterBank>,
@@ -48,84 +46,18 @@ pub(crate) struct Machine {
     pub(crate) recognised_by: Option<String>,
 }
 
-/// An event, or an event with one of its unit masks, for listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EventDetails {
-    /// The name: `EVENT` or `EVENT.MASK`.
-    pub name: String,
-    /// The event's part of the name.
-    pub event: String,
-    /// The mask's part of the name; empty for the event alone.
-    pub mask: String,
-    /// The event number: the whole config word on CPUs whose events are numbers of Linux's driver
-    /// ([`Scheme::Perf`]).
-    pub code: u64,
-    /// The unit mask.
-    pub unit_mask: u8,
-    /// The second unit mask (Intel, version 6).
-    pub second_mask: u8,
-    /// The counter mask.
-    pub counter_mask: u8,
-    /// Flags of the select word and other properties, in words: `edge`, `invert`, `combines`.
-    pub flags: Vec<&'static str>,
-    /// The counters that can count it.
-    pub slots: SlotSet,
-    /// The extra register it needs, and its value.
-    pub register: Option<(u32, u64)>,
-    /// True if the event alone cannot be counted because it needs a mask.
-    pub needs_mask: bool,
-    /// The group of the mask, from 1, in an event where one of each group makes up the whole; 0 for none.
-    pub group: u8,
-    /// True if the mask is taken when none is named.
-    pub is_default: bool,
-    /// True if the vendor advises against it.
-    pub is_deprecated: bool,
-    /// The event to use instead, where that is known.
-    pub instead: Option<String>,
-    /// The entry that has the same bits on purpose.
-    pub same_as: Option<String>,
-    /// The numbers of its errata.
-    pub errata: Vec<String>,
-    /// The layer it came from.
-    pub layer: LayerFile,
-    pub(crate) description: Description,
-}
-
-/// A generalized event of a CPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Generalized {
-    /// The name, as `perf list` has it.
-    pub name: String,
-    /// The native event, or why there is none.
-    pub event: Result<String, String>,
-}
-
-/// A preset of a CPU.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct PresetEvent {
-    /// The name: `PAPI_TOT_INS`.
-    pub name: String,
-    /// The formula, or why the CPU has none.
-    pub formula: Result<Formula, String>,
-}
-
 impl CpuTable {
     /// The longest chain of bases that is followed.
     const DEEPEST: usize = 8;
 
-    pub(crate) fn new(database: Database, id: &str) -> Option<Self> {
+    pub(crate) fn new(layers: Layers, id: &str) -> Option<Self> {
         let mut sections = Vec::new();
         let mut next = id.to_owned();
         for _ in 0..Self::DEEPEST {
             let mut base = String::new();
-            for (layer, view) in database.views(&next) {
-                let at = database.layers[layer]
-                    .table
-                    .cpus()
-                    .position(|cpu| cpu.id() == next)?;
+            for (layer, view) in layers.views(&next) {
+                let mut cpus = layers.get(layer)?.table.cpus();
+                let at = cpus.position(|cpu| cpu.id() == next)?;
                 sections.push((layer, at));
                 if base.is_empty() {
                     base = view.base().to_owned();
@@ -139,7 +71,7 @@ impl CpuTable {
         let views = || {
             sections
                 .iter()
-                .filter_map(|&(layer, at)| database.layers.get(layer)?.table.cpu(at))
+                .filter_map(|&(layer, at)| layers.get(layer)?.table.cpu(at))
         };
         if views().next()?.id() != id {
             return None;
@@ -180,18 +112,18 @@ impl CpuTable {
             model,
             refused: Refused::default(),
             recognised_by: None,
-            database,
+            layers,
         })
     }
 
-    /// Puts a machine's own identity and counters in the place of the table's.
-    pub(crate) fn on_machine(mut self, machine: Machine) -> Self {
-        self.model.identity = machine.identity;
-        if !machine.counters.is_empty() {
-            self.model.counters = machine.counters;
+    /// Puts a core's own identity and counters in the place of the table's.
+    pub(crate) fn on_core(mut self, core: CoreFacts) -> Self {
+        self.model.identity = core.identity;
+        if !core.counters.is_empty() {
+            self.model.counters = core.counters;
         }
-        self.refused = machine.refused;
-        self.recognised_by = machine.recognised_by;
+        self.refused = core.refused;
+        self.recognised_by = core.recognised_by;
         self
     }
 
@@ -257,16 +189,11 @@ impl CpuTable {
             .unwrap_or_default()
     }
 
-    /// Returns the CPU's events encoded for an interface: the event map of a backend.
-    pub fn events_for(&self, interface: Interface) -> CpuEvents {
-        CpuEvents::new(self.clone(), interface)
-    }
-
     /// Returns every event and mask, sorted by name; of those in several layers the one in force.
     pub fn events(&self) -> Vec<EventDetails> {
         let mut events: Vec<EventDetails> = self
             .entries()
-            .map(|(layer, entry)| details(layer, &entry))
+            .map(|(layer, entry)| EventDetails::of(layer, &entry))
             .collect();
         events.sort_by_cached_key(|event| event.name.to_ascii_uppercase());
         events
@@ -277,7 +204,7 @@ impl CpuTable {
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
         self.views().find_map(|(layer, view)| {
             let entry = view.find(event, mask).or_else(|| view.find(name, ""))?;
-            Some(details(layer, &entry))
+            Some(EventDetails::of(layer, &entry))
         })
     }
 
@@ -285,10 +212,7 @@ impl CpuTable {
     pub fn generalized(&self) -> Vec<Generalized> {
         self.mappings(|view| view.generalized().collect())
             .into_iter()
-            .map(|mapping| Generalized {
-                name: mapping.name().to_owned(),
-                event: mapping.text().map(str::to_owned).map_err(str::to_owned),
-            })
+            .map(Generalized::of)
             .collect()
     }
 
@@ -297,7 +221,7 @@ impl CpuTable {
         let mut presets: Vec<PresetEvent> = self
             .mappings(|view| view.presets().collect())
             .into_iter()
-            .map(preset)
+            .map(PresetEvent::of)
             .collect();
         for (name, counted) in standard_presets::PRESETS {
             if !presets.iter().any(|preset| preset.name == name) {
@@ -324,7 +248,7 @@ impl CpuTable {
         self.views()
             .flat_map(|(_, view)| view.presets())
             .find(|mapping| mapping.name().eq_ignore_ascii_case(name))
-            .map(preset)
+            .map(PresetEvent::of)
             .or_else(|| Some(self.unknown_preset(name, standard_presets::counted_by(name)?)))
     }
 
@@ -338,13 +262,10 @@ impl CpuTable {
         let own = self
             .views()
             .filter(|(layer, _)| layer.origin != LayerFile::Embedded);
-        let mapping = own
-            .flat_map(|(_, view)| view.generalized())
-            .find(|mapping| mapping.name() == key)?;
-        Some(Generalized {
-            event: mapping.text().map(str::to_owned).map_err(str::to_owned),
-            name: key,
-        })
+        let mut mappings = own.flat_map(|(_, view)| view.generalized());
+        mappings
+            .find(|mapping| mapping.name() == key)
+            .map(Generalized::of)
     }
 
     /// Returns the native event that a generalized one stands for, or why there is none.
@@ -374,7 +295,7 @@ impl CpuTable {
     /// Returns the parts of the table, those in force first.
     pub(crate) fn views(&self) -> impl Iterator<Item = (&Layer, CpuView<'_>)> {
         self.sections.iter().filter_map(|&(layer, at)| {
-            let layer = self.database.layers.get(layer)?;
+            let layer = self.layers.get(layer)?;
             Some((layer, layer.table.cpu(at)?))
         })
     }
@@ -522,49 +443,5 @@ fn identity<'t>(views: impl Iterator<Item = CpuView<'t>>) -> CpuIdentity {
             },
         },
         None => CpuIdentity::Arm { midr: 0 },
-    }
-}
-
-fn preset(mapping: MappingView<'_>) -> PresetEvent {
-    PresetEvent {
-        name: mapping.name().to_owned(),
-        formula: match mapping.text() {
-            Ok(text) => Formula::parse(text).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason.to_owned()),
-        },
-    }
-}
-
-fn details(layer: &Layer, entry: &EntryView<'_>) -> EventDetails {
-    let bits = entry.bits();
-    let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let mut flags: Vec<&'static str> = flag::KEYS
-        .iter()
-        .filter(|(_, flag)| bits.flags & flag != 0)
-        .map(|(name, _)| *name)
-        .collect();
-    if bits.flags & flag::COMBINES != 0 {
-        flags.push("combines");
-    }
-    EventDetails {
-        name: entry.name().to_owned(),
-        event: entry.event().to_owned(),
-        mask: entry.mask().to_owned(),
-        code: bits.config(),
-        unit_mask: bits.unit_mask,
-        second_mask: bits.second_mask,
-        counter_mask: bits.counter_mask,
-        flags,
-        slots: slots(bits, Interface::Msr),
-        register: (bits.register != 0).then_some((bits.register, bits.value)),
-        needs_mask: bits.flags & flag::NEEDS_MASK != 0,
-        group: flag::group(bits.flags),
-        is_default: bits.flags & flag::DEFAULT != 0,
-        is_deprecated: bits.flags & flag::DEPRECATED != 0,
-        instead: word(entry.instead()),
-        same_as: word(entry.same_as()),
-        errata: entry.errata().map(str::to_owned).collect(),
-        layer: layer.origin.clone(),
-        description: Description::new(entry.description(), entry.described()),
     }
 }

@@ -1,7 +1,6 @@
 //! The database: the embedded tables, and users' layers on top of them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use quipu_events_format::name::select;
 use quipu_events_format::packed::{CpuView, Table};
@@ -11,6 +10,7 @@ use quipu_text::nearest_of;
 
 use crate::cpu_table::CpuTable;
 use crate::environment::variable;
+use crate::layers::{Layer, LayerFile, Layers};
 use crate::{description, metrics, uncore};
 
 /// The table of `db/*.toml`, which `quipu-import pack` makes.
@@ -42,26 +42,7 @@ const _: () = assert!(
 /// ```
 #[derive(Debug, Clone)]
 pub struct Database {
-    pub(crate) layers: Arc<Vec<Layer>>,
-}
-
-/// One layer: its table and its origin.
-#[derive(Debug, Clone)]
-pub(crate) struct Layer {
-    pub(crate) table: Table,
-    pub(crate) origin: LayerFile,
-    /// The backends that the file consents to.
-    pub(crate) allowed: Vec<String>,
-}
-
-/// The origin of a layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LayerFile {
-    /// The database in the program itself.
-    Embedded,
-    /// A file.
-    File(PathBuf),
+    pub(crate) layers: Layers,
 }
 
 /// A CPU entry in short.
@@ -96,11 +77,11 @@ impl Database {
     /// Returns the embedded database alone.
     pub fn embedded() -> Self {
         Self {
-            layers: Arc::new(vec![Layer {
+            layers: Layers::of(Layer {
                 table: Table::new(EMBEDDED),
                 origin: LayerFile::Embedded,
                 allowed: Vec::new(),
-            }]),
+            }),
         }
     }
 
@@ -186,7 +167,7 @@ impl Database {
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such entry, with the
     /// nearest id as the hint.
     pub fn cpu(&self, id: &str) -> Result<CpuTable> {
-        CpuTable::new(self.clone(), id).ok_or_else(|| {
+        CpuTable::new(self.layers.clone(), id).ok_or_else(|| {
             let shown = shortened(id);
             let error = Error::new(
                 ErrorKind::InvalidConfiguration,
@@ -203,18 +184,6 @@ impl Database {
                 _ => error.with_hint(format!("did you mean {}?", near.join(", "))),
             }
         })
-    }
-
-    /// Returns the views of a CPU entry, the top layer first.
-    pub(crate) fn views<'d>(&'d self, id: &'d str) -> impl Iterator<Item = (usize, CpuView<'d>)> {
-        self.layers
-            .iter()
-            .enumerate()
-            .rev()
-            .filter_map(move |(at, layer)| {
-                let view = layer.table.cpus().find(|cpu| cpu.id() == id)?;
-                Some((at, view))
-            })
     }
 }
 

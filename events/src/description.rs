@@ -1,10 +1,6 @@
 //! The sentences that describe events.
 
 use quipu_events_format::packed::Descriptions;
-use quipu_hal::Event;
-
-use crate::cpu_table::{EventDetails, Generalized, PresetEvent};
-use crate::standard_presets;
 
 /// The sentences of `db/descriptions/*.toml`, which `quipu-import pack` compresses.
 pub(crate) static EMBEDDED: &[u8] = include_bytes!("../tables/descriptions.bin");
@@ -53,60 +49,5 @@ impl Description {
                     })
             }
         }
-    }
-}
-
-impl EventDetails {
-    /// Returns the sentence that says what it counts, where the source or the file has one. The first call for an
-    /// event of the embedded tables inflates their sentences, which takes some milliseconds.
-    ///
-    /// ```
-    /// use quipu_events::Database;
-    ///
-    /// let table = Database::embedded().cpu("intel-skl")?;
-    /// let misses = table.event("L2_RQSTS.MISS").expect("Skylake has it");
-    /// assert_eq!(misses.description(), Some("All requests that miss L2 cache"));
-    /// # Ok::<(), quipu_hal::Error>(())
-    /// ```
-    pub fn description(&self) -> Option<&str> {
-        self.description.text()
-    }
-
-    /// Returns all that the source says of it, where that is more than the one sentence.
-    ///
-    /// ```
-    /// use quipu_events::Database;
-    ///
-    /// let table = Database::embedded().cpu("intel-skl")?;
-    /// let replaced = table.event("L1D.REPLACEMENT").expect("Skylake has it");
-    /// let (short, long) = (replaced.description(), replaced.long_description());
-    /// assert!(long.is_some_and(|long| long.len() > 2 * short.unwrap_or_default().len()));
-    /// # Ok::<(), quipu_hal::Error>(())
-    /// ```
-    pub fn long_description(&self) -> Option<String> {
-        self.description.long_text()
-    }
-}
-
-impl Generalized {
-    /// Returns the words that say what it counts, those of [`quipu_text::describe`].
-    pub fn description(&self) -> Option<String> {
-        quipu_text::describe(&Event::generalized(&self.name)?)
-    }
-}
-
-impl PresetEvent {
-    /// Returns the words that say what it counts, for those that PAPI names on every CPU.
-    ///
-    /// ```
-    /// use quipu_events::Database;
-    ///
-    /// let table = Database::embedded().cpu("amd-zen4")?;
-    /// let misses = table.preset("PAPI_L1_DCM").expect("every table has it");
-    /// assert_eq!(misses.description(), Some("misses of the level 1 data cache"));
-    /// # Ok::<(), quipu_hal::Error>(())
-    /// ```
-    pub fn description(&self) -> Option<&'static str> {
-        standard_presets::counted_by(&self.name)
     }
 }

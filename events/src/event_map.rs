@@ -26,11 +26,17 @@ pub struct CpuEvents {
     interface: Interface,
 }
 
-impl CpuEvents {
-    pub(crate) fn new(table: CpuTable, interface: Interface) -> Self {
-        Self { table, interface }
+impl CpuTable {
+    /// Returns the CPU's events encoded for an interface: the event map of a backend.
+    pub fn events_for(&self, interface: Interface) -> CpuEvents {
+        CpuEvents {
+            table: self.clone(),
+            interface,
+        }
     }
+}
 
+impl CpuEvents {
     /// Returns the table.
     pub fn table(&self) -> &CpuTable {
         &self.table

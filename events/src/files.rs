@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{ErrorKind as IoErrorKind, Read as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use quipu_events_format::name::Names;
 use quipu_events_format::packed::{CpuView, Table};
@@ -11,7 +10,8 @@ use quipu_events_format::{BaseLayer, Bits, Diagnostic, LARGEST_FILE, Layer as Fi
 use quipu_hal::{Error, ErrorKind, Result, Scheme};
 
 use crate::cpu_table::CpuTable;
-use crate::database::{Database, Layer, LayerFile};
+use crate::database::Database;
+use crate::layers::{Layer, LayerFile};
 
 impl Database {
     /// Returns the database with a file on top.
@@ -60,37 +60,34 @@ impl Database {
         let name = path.display().to_string();
         FileLayer::read(&[(&name, text)], self).map_err(|findings| {
             let first = findings.first().map(ToString::to_string);
-            Error::new(ErrorKind::InvalidConfiguration, "use the event file")
-                .with_reason(first.unwrap_or_default())
-                .with_hint(format!(
-                    "`quipu events check {name}` lists all {}",
-                    findings.len()
-                ))
+            let error = Error::new(ErrorKind::InvalidConfiguration, "use the event file")
+                .with_reason(first.unwrap_or_default());
+            match findings.len() {
+                ..=1 => error,
+                all => error.with_hint(format!("`quipu events check {name}` lists all {all}")),
+            }
         })
     }
 
     fn with_layer(&self, path: &Path, layer: FileLayer) -> Self {
         let name = path.display().to_string();
-        let mut layers = (*self.layers).clone();
-        layers.push(Layer {
+        let layers = self.layers.with(Layer {
             allowed: layer.allowed().to_vec(),
             table: Table::new(layer.write(&[&name])),
             origin: LayerFile::File(path.to_owned()),
         });
-        Self {
-            layers: Arc::new(layers),
-        }
+        Self { layers }
     }
 }
 
 impl BaseLayer for Database {
     fn scheme(&self, id: &str) -> Option<Scheme> {
-        Some(CpuTable::new(self.clone(), id)?.scheme())
+        Some(CpuTable::new(self.layers.clone(), id)?.scheme())
     }
 
     fn counters(&self, id: &str) -> (Option<u8>, Option<u8>) {
         let first = |number: fn(&CpuView<'_>) -> Option<u8>| {
-            self.views(id).find_map(|(_, view)| number(&view))
+            self.layers.views(id).find_map(|(_, view)| number(&view))
         };
         (
             first(|view| view.general().map(|counters| counters.number)),
@@ -99,11 +96,11 @@ impl BaseLayer for Database {
     }
 
     fn find(&self, id: &str, event: &str, mask: &str) -> Option<Bits> {
-        Names::find(&CpuTable::new(self.clone(), id)?, event, mask)
+        Names::find(&CpuTable::new(self.layers.clone(), id)?, event, mask)
     }
 
     fn default_masks(&self, id: &str, event: &str) -> Vec<Bits> {
-        CpuTable::new(self.clone(), id)
+        CpuTable::new(self.layers.clone(), id)
             .map(|table| Names::default_masks(&table, event))
             .unwrap_or_default()
     }
@@ -114,15 +111,16 @@ impl BaseLayer for Database {
     }
 
     fn has_preset(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.preset(name).is_some())
+        CpuTable::new(self.layers.clone(), id).is_some_and(|table| table.preset(name).is_some())
     }
 
     fn resolves(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.select(name).is_ok())
+        CpuTable::new(self.layers.clone(), id).is_some_and(|table| table.select(name).is_ok())
     }
 
     fn has_generalized(&self, id: &str, name: &str) -> bool {
-        CpuTable::new(self.clone(), id).is_some_and(|table| table.generalized_event(name).is_some())
+        CpuTable::new(self.layers.clone(), id)
+            .is_some_and(|table| table.generalized_event(name).is_some())
     }
 }
 

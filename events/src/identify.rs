@@ -11,11 +11,11 @@ use std::fs;
 use std::path::Path;
 
 use quipu_events_format::packed::{CpuView, RuleView};
-use quipu_events_format::{ISAS, pattern};
+use quipu_events_format::pattern;
 use quipu_hal::{CounterBank, CpuIdentity, Error, ErrorKind, Result, SlotClass};
 
 pub use crate::architectural::ArchitecturalEvents;
-use crate::cpu_table::{CpuTable, Machine};
+use crate::cpu_table::{CoreFacts, CpuTable};
 use crate::database::Database;
 
 pub use cpuid::{CpuidLeaf, from_cpuid, from_signature, from_text};
@@ -66,8 +66,8 @@ impl Core {
     }
 
     /// Returns its own facts, for the table that is used on it.
-    fn machine(&self, fallback: bool, recognised_by: Option<String>) -> Machine {
-        Machine {
+    fn facts(&self, fallback: bool, recognised_by: Option<String>) -> CoreFacts {
+        CoreFacts {
             identity: self.identity.clone(),
             counters: self.counters.clone(),
             refused: self.architectural_events.refused(fallback),
@@ -211,7 +211,7 @@ impl Database {
                 });
                 if let Some((id, rule)) = matching {
                     let rule = words(rule, fallback);
-                    return Ok(self.cpu(id)?.on_machine(core.machine(fallback, Some(rule))));
+                    return Ok(self.cpu(id)?.on_core(core.facts(fallback, Some(rule))));
                 }
             }
         }
@@ -319,11 +319,6 @@ fn words(rule: RuleView<'_>, fallback: bool) -> String {
         words += ", since no entry of its own matches";
     }
     words
-}
-
-/// Returns the name of an architecture as identities have it (`riscv`), if it has one.
-pub(crate) fn isa_of(name: &str) -> Option<&'static str> {
-    ISAS.into_iter().find(|isa| *isa == name)
 }
 
 /// Returns an identity as people write it: `GenuineIntel-6-8F-8`, or the main id register.

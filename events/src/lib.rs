@@ -9,6 +9,7 @@ mod database;
 mod decode;
 mod describe;
 mod description;
+mod details;
 mod encode;
 mod environment;
 mod event_map;
@@ -16,18 +17,21 @@ mod event_map;
 mod files;
 pub mod identify;
 mod increment;
+mod layers;
 mod metrics;
 mod standard_presets;
 mod uncore;
 
-pub use cpu_table::{CpuTable, EventDetails, Generalized, PresetEvent};
-pub use database::{CpuSummary, Database, LayerFile, Origin};
+pub use cpu_table::CpuTable;
+pub use database::{CpuSummary, Database, Origin};
 pub use decode::Decoded;
 pub use describe::{Field, describe};
+pub use details::{EventDetails, Generalized, PresetEvent};
 pub use encode::Interface;
 pub use event_map::CpuEvents;
 #[cfg(feature = "files")]
 pub use files::{check_file, check_text};
+pub use layers::LayerFile;
 pub use metrics::MetricDetails;
 #[cfg(feature = "files")]
 pub use quipu_events_format::Diagnostic;

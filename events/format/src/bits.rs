@@ -154,6 +154,11 @@ pub mod flag {
 /// The architectures whose CPUs have an identification of their own, as text.
 pub const ISAS: [&str; 4] = ["loongarch", "powerpc", "riscv", "s390"];
 
+/// Returns the name of an architecture as identities have it (`riscv`), if it has one.
+pub fn isa_of(name: &str) -> Option<&'static str> {
+    ISAS.into_iter().find(|isa| *isa == name)
+}
+
 /// The schemes by their names in files.
 pub const SCHEMES: [(&str, Scheme); 7] = [
     ("p5", Scheme::P5),

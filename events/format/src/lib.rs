@@ -39,7 +39,7 @@ cfg_if::cfg_if! {
         mod threshold;
 
         pub use masks::Together;
-        pub use bits::{Bits, Counters, ISAS, SCHEMES, flag, is_software, join};
+        pub use bits::{Bits, Counters, ISAS, SCHEMES, flag, is_software, isa_of, join};
         pub use printable::shortened;
         pub use revisions::Revisions;
         pub use threshold::Threshold;

@@ -1,9 +1,9 @@
 //! A chosen CPU's table on another CPU: `--cpu` when counting.
 
-use quipu_events_format::SCHEMES;
+use quipu_events_format::{SCHEMES, isa_of};
 use quipu_hal::{CpuIdentity, CpuModel, Error, ErrorKind, Result, Scheme};
 
-use super::{Core, describe, isa_of};
+use super::{Core, describe};
 use crate::cpu_table::CpuTable;
 use crate::database::Database;
 
@@ -20,7 +20,7 @@ impl Database {
         let table = self.cpu(id)?;
         let own = scheme(&core.identity);
         if own == Some(table.scheme()) && speak_of_one_driver(&core.identity, table.model()) {
-            return Ok(table.on_machine(core.machine(false, None)));
+            return Ok(table.on_core(core.facts(false, None)));
         }
         let this = describe(&core.identity);
         let takes = match own {

@@ -3,9 +3,10 @@
 //! Intel SDM volume 2, "CPUID", leaves 0, 1, 0xA and 0x1A; AMD APM volume 3, functions 8000_0001 and
 //! 8000_0022.
 
+use quipu_events_format::isa_of;
 use quipu_hal::{CounterBank, CpuIdentity, SlotClass};
 
-use super::{ArchitecturalEvents, Core, bank, isa_of};
+use super::{ArchitecturalEvents, Core, bank};
 
 /// The four registers of one CPUID leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -372,13 +372,17 @@ fn a_cpu_says_which_modifiers_it_has() {
 
 #[test]
 fn a_layer_with_findings_is_refused_with_the_first() {
-    let error = Database::embedded()
-        .with_text(Path::new("mine.toml"), "[[cpu]]\n")
-        .unwrap_err();
+    let refused = |text| {
+        let error = Database::embedded()
+            .with_text(Path::new("mine.toml"), text)
+            .unwrap_err();
+        format!("{error:#}")
+    };
+    let first = "cannot use the event file: mine.toml:1:1: this CPU entry has no `id`";
+    assert_eq!(refused("[[cpu]]\n"), first);
     assert_eq!(
-        format!("{error:#}"),
-        "cannot use the event file: mine.toml:1:1: this CPU entry has no `id`; \
-         `quipu events check mine.toml` lists all 1"
+        refused("[[cpu]]\n[[cpu]]\n"),
+        format!("{first}; `quipu events check mine.toml` lists all 2")
     );
 }
 

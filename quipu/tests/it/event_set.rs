@@ -6,19 +6,19 @@ use quipu::{
     Attributes, Count, Error, ErrorKind, EventInfo, EventSet, EventSetBuilder, EventSpec, Filter,
     GroupSpec, Part, Reading, Result, Software, Target,
 };
-use quipu_hal::{Backend, Capabilities, Event, Group, ReadBuf, Simultaneity, ValueKind};
+use quipu_hal::{Backend, Event, ValueKind};
+use quipu_scripted::{Scripted, ScriptedGroup};
 
 /// Opens every event but the named ones it refuses; each reading is 10 more than the last.
-struct Scripted {
+struct Script {
     name: &'static str,
     refuses: &'static [(&'static str, ErrorKind)],
     kernel_permitted: bool,
     largest_group: usize,
     parts: usize,
-    capabilities: Capabilities,
 }
 
-impl Scripted {
+impl Script {
     fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -26,28 +26,16 @@ impl Scripted {
             kernel_permitted: true,
             largest_group: usize::MAX,
             parts: 1,
-            capabilities: Capabilities::none(),
         }
     }
-}
 
-struct ScriptedGroup {
-    infos: Vec<EventInfo>,
-    parts: Vec<Part>,
-    reads: u64,
-    fails_from: u64,
-}
-
-impl Backend for Scripted {
-    fn name(&self) -> &'static str {
-        self.name
+    fn backend(self) -> Arc<dyn Backend> {
+        let name = self.name;
+        let open = move |spec: &GroupSpec, target: &Target| self.open(spec, target);
+        Arc::new(Scripted::new(name, open))
     }
 
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
+    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<ScriptedGroup> {
         let mut infos = Vec::new();
         let mut fails_from = u64::MAX;
         for (index, member) in spec.members.iter().enumerate() {
@@ -84,93 +72,36 @@ impl Backend for Scripted {
         let parts = (0..self.parts)
             .map(|cpu| Part::on_cpu(cpu as u32))
             .collect();
-        Ok(Box::new(ScriptedGroup {
-            infos,
-            parts,
-            reads: 0,
-            fails_from,
+        let mut reads = 0;
+        let group = ScriptedGroup::of_members(infos).in_parts(parts);
+        Ok(group.reading(move |out| {
+            reads += 1;
+            if reads >= fails_from {
+                return Err(Error::new(ErrorKind::CounterInErrorState, "read the group"));
+            }
+            for part in 0..out.parts().len() {
+                for (member, reading) in out[part].iter_mut().enumerate() {
+                    *reading = Reading::new(10 * reads + member as u64, 5, 5);
+                }
+            }
+            Ok(())
         }))
     }
 }
 
-/// Opens nothing, and keeps the attributes that it was asked for.
-struct Asked {
-    attributes: Mutex<Vec<Attributes>>,
-    capabilities: Capabilities,
-}
-
-impl Backend for Asked {
-    fn name(&self) -> &'static str {
-        "asked"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, target: &Target) -> Result<Box<dyn Group>> {
-        self.attributes.lock().unwrap().push(spec.attributes);
-        let attempted = format!("open a group on {target}");
-        Err(Error::new(ErrorKind::UnsupportedEvent, attempted))
-    }
-}
-
-impl Group for ScriptedGroup {
-    fn members(&self) -> &[EventInfo] {
-        &self.infos
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Atomic
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        self.reads += 1;
-        if self.reads >= self.fails_from {
-            return Err(Error::new(ErrorKind::CounterInErrorState, "read the group"));
-        }
-        for part in 0..self.parts.len() {
-            for (member, reading) in out[part].iter_mut().enumerate() {
-                *reading = Reading::new(10 * self.reads + member as u64, 5, 5);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn set(backends: Vec<Scripted>, events: &str, fall_back: bool) -> EventSet {
+fn set(backends: Vec<Script>, events: &str, fall_back: bool) -> EventSet {
     EventSet::builder()
         .events(events)
         .unwrap()
         .user_mode_fallback(fall_back)
-        .backends(
-            backends
-                .into_iter()
-                .map(|b| Arc::new(b) as Arc<dyn Backend>),
-        )
+        .backends(backends.into_iter().map(Script::backend))
         .open()
         .unwrap()
 }
 
 #[test]
 fn one_refused_group_sinks_only_its_own_members() {
-    let mut backend = Scripted::new("one");
+    let mut backend = Script::new("one");
     backend.refuses = &[("branches", ErrorKind::UnsupportedEvent)];
     let mut set = set(
         vec![backend],
@@ -197,12 +128,12 @@ fn one_refused_group_sinks_only_its_own_members() {
 
 #[test]
 fn each_group_goes_to_the_first_backend_that_can_count_it() {
-    let mut first = Scripted::new("first");
+    let mut first = Script::new("first");
     first.refuses = &[
         ("cycles", ErrorKind::UnsupportedEvent),
         ("cs", ErrorKind::Busy),
     ];
-    let second = Scripted::new("second");
+    let second = Script::new("second");
     let set = set(vec![first, second], "cycles,page-faults", false);
     let backends: Vec<_> = set.events().iter().map(|e| e.backend().unwrap()).collect();
     assert_eq!(backends, ["second", "first"]);
@@ -210,11 +141,11 @@ fn each_group_goes_to_the_first_backend_that_can_count_it() {
 
 #[test]
 fn the_error_kept_is_the_first_that_says_more_than_no_such_event() {
-    let mut first = Scripted::new("first");
+    let mut first = Script::new("first");
     first.refuses = &[("cycles", ErrorKind::UnsupportedEvent)];
-    let mut second = Scripted::new("second");
+    let mut second = Script::new("second");
     second.refuses = &[("cycles", ErrorKind::Busy)];
-    let mut third = Scripted::new("third");
+    let mut third = Script::new("third");
     third.refuses = &[("cycles", ErrorKind::NoSuchDevice)];
     let set = set(vec![first, second, third], "cycles", false);
     let error = set.events()[0].error().unwrap();
@@ -227,7 +158,7 @@ fn the_error_kept_is_the_first_that_says_more_than_no_such_event() {
 #[test]
 fn user_mode_is_counted_only_where_asked_and_only_events_that_occur_there() {
     let denied = || {
-        let mut backend = Scripted::new("denied");
+        let mut backend = Script::new("denied");
         backend.kernel_permitted = false;
         vec![backend]
     };
@@ -267,7 +198,7 @@ fn user_mode_is_counted_only_where_asked_and_only_events_that_occur_there() {
 #[test]
 fn the_terms_of_a_preset_count_in_the_same_modes() {
     let open = |largest_group, formula: &str| {
-        let mut backend = Scripted::new("denied");
+        let mut backend = Script::new("denied");
         backend.kernel_permitted = false;
         backend.largest_group = largest_group;
         EventSet::builder()
@@ -276,7 +207,7 @@ fn the_terms_of_a_preset_count_in_the_same_modes() {
             .events("P")
             .unwrap()
             .user_mode_fallback(true)
-            .backends([Arc::new(backend) as Arc<dyn Backend>])
+            .backends([backend.backend()])
             .open()
             .unwrap()
     };
@@ -308,7 +239,7 @@ fn the_terms_of_a_preset_count_in_the_same_modes() {
 
 #[test]
 fn what_is_refused_either_way_tells_the_reason_that_is_true() {
-    let mut backend = Scripted::new("denied");
+    let mut backend = Script::new("denied");
     backend.kernel_permitted = false;
     let set = set(vec![backend], "absent,no-filter", true);
     let [absent, no_filter] = set.events() else {
@@ -323,7 +254,7 @@ fn what_is_refused_either_way_tells_the_reason_that_is_true() {
 #[test]
 fn differences_skip_gauges_and_keep_errors_of_either_reading() {
     let mut set = set(
-        vec![Scripted::new("one")],
+        vec![Script::new("one")],
         "cycles,temperature,fails-second",
         false,
     );
@@ -346,7 +277,7 @@ fn differences_skip_gauges_and_keep_errors_of_either_reading() {
 
 #[test]
 fn a_gauge_in_several_parts_has_no_total() {
-    let mut backend = Scripted::new("one");
+    let mut backend = Script::new("one");
     backend.parts = 2;
     let mut set = set(vec![backend], "cycles,temperature", false);
     let mut counts = set.counts();
@@ -359,8 +290,8 @@ fn a_gauge_in_several_parts_has_no_total() {
 
 #[test]
 fn a_buffer_of_another_set_is_refused() {
-    let mut one = set(vec![Scripted::new("one")], "cycles", false);
-    let two = set(vec![Scripted::new("one")], "cycles", false);
+    let mut one = set(vec![Script::new("one")], "cycles", false);
+    let two = set(vec![Script::new("one")], "cycles", false);
     let error = one.read(&mut two.counts()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidConfiguration);
 }
@@ -376,7 +307,7 @@ fn requests_come_as_text_events_groups_and_lists() {
         .unwrap()
         .events(GroupSpec::new([Software::CpuClock, Software::Dummy]))
         .unwrap()
-        .backends([Arc::new(Scripted::new("one")) as Arc<dyn Backend>])
+        .backends([Script::new("one").backend()])
         .open()
         .unwrap();
     let names: Vec<_> = set
@@ -402,15 +333,19 @@ fn requests_come_as_text_events_groups_and_lists() {
 /// Those of a set may be given before events and after them, and take the place of others.
 #[test]
 fn a_group_is_opened_with_the_attributes_of_its_set_and_its_own() {
-    let backend = Arc::new(Asked {
-        attributes: Mutex::default(),
-        capabilities: Capabilities::none(),
+    let attributes = Arc::new(Mutex::new(Vec::<Attributes>::new()));
+    let kept = Arc::clone(&attributes);
+    // It opens nothing, and keeps the attributes that it was asked for.
+    let backend = Scripted::new("asked", move |spec, target| {
+        kept.lock().unwrap().push(spec.attributes);
+        let attempted = format!("open a group on {target}");
+        Err(Error::new(ErrorKind::UnsupportedEvent, attempted))
     });
     let mut builder = EventSet::builder();
-    builder.backends([backend.clone() as Arc<dyn Backend>]);
+    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
     let asked = |builder: &EventSetBuilder| {
         builder.open().unwrap();
-        std::mem::take(&mut *backend.attributes.lock().unwrap())
+        std::mem::take(&mut *attributes.lock().unwrap())
     };
     let plain = Attributes::default().with_disabled(true);
     builder.events("a:D,b").unwrap();

@@ -3,94 +3,50 @@
 use std::sync::{Arc, Mutex};
 
 use quipu::{
-    Count, Counts, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Part, Reading, Result, Target,
+    Count, Counts, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Reading, Result, Target,
 };
-use quipu_hal::{Backend, Capabilities, Group, MaxRate, ReadBuf, Simultaneity, ValueKind, total};
-
-/// Opens every event but `refused`; all events have the reading that it was given.
-#[derive(Clone)]
-struct Given {
-    reading: Arc<Mutex<Reading>>,
-    capabilities: Capabilities,
-}
+use quipu_hal::{Backend, MaxRate, ReadBuf, ValueKind, total};
+use quipu_scripted::{Scripted, ScriptedGroup};
 
 const MENDED: u64 = 99;
 
-struct GivenGroup {
-    infos: Vec<EventInfo>,
-    parts: [Part; 1],
-    reading: Arc<Mutex<Reading>>,
+/// Returns a backend whose events all have the reading that is given.
+fn backend(given: &Arc<Mutex<Reading>>) -> Arc<dyn Backend> {
+    let given = Arc::clone(given);
+    let open = move |spec: &GroupSpec, _: &Target| open(spec, Arc::clone(&given));
+    Arc::new(Scripted::new("given", open))
 }
 
-impl Backend for Given {
-    fn name(&self) -> &'static str {
-        "given"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
-        let names = spec.members.iter().map(|member| member.event.to_string());
-        let infos: Vec<EventInfo> = names
-            .map(|name| match name.as_str() {
-                "refused" => Err(Error::new(ErrorKind::UnsupportedEvent, "open it")),
-                "gauge" => {
-                    let mut info = EventInfo::counter(name);
-                    info.kind = ValueKind::Gauge;
-                    Ok(info)
-                }
-                _ => Ok(EventInfo::counter(name)),
-            })
-            .collect::<Result<_>>()?;
-        Ok(Box::new(GivenGroup {
-            infos,
-            parts: [Part::whole()],
-            reading: Arc::clone(&self.reading),
-        }))
-    }
+/// Opens every event but `refused`.
+fn open(spec: &GroupSpec, given: Arc<Mutex<Reading>>) -> Result<ScriptedGroup> {
+    let names = spec.members.iter().map(|member| member.event.to_string());
+    let infos: Vec<EventInfo> = names
+        .map(|name| match name.as_str() {
+            "refused" => Err(Error::new(ErrorKind::UnsupportedEvent, "open it")),
+            "gauge" => {
+                let mut info = EventInfo::counter(name);
+                info.kind = ValueKind::Gauge;
+                Ok(info)
+            }
+            _ => Ok(EventInfo::counter(name)),
+        })
+        .collect::<Result<_>>()?;
+    let fails = infos.iter().any(|info| &*info.name == "failing");
+    let group = ScriptedGroup::of_members(infos);
+    Ok(group.reading(move |out| read(out, *given.lock().expect("no test panics with it"), fails)))
 }
 
-impl Group for GivenGroup {
-    fn members(&self) -> &[EventInfo] {
-        &self.infos
+/// Gives each member one more than the one before it, so that a reading is not taken for another's; the group of `failing`
+/// can only be read where the first has [`MENDED`].
+fn read(out: &mut ReadBuf, mut given: Reading, fails: bool) -> Result<()> {
+    if fails && given.value != MENDED {
+        return Err(Error::new(ErrorKind::CounterInErrorState, "read it"));
     }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
+    for reading in &mut out[0] {
+        *reading = given;
+        given.value = given.value.wrapping_add(1);
     }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Atomic
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Each member has one more than the one before it, so that a reading is not taken for another's; the group
-    /// of `failing` can only be read where the first has [`MENDED`].
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        let mut given = *self.reading.lock().expect("no test panics with it");
-        let fails = self.infos.iter().any(|info| &*info.name == "failing");
-        if fails && given.value != MENDED {
-            return Err(Error::new(ErrorKind::CounterInErrorState, "read it"));
-        }
-        for reading in &mut out[0] {
-            *reading = given;
-            given.value = given.value.wrapping_add(1);
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Every event's total is what the rules say of its parts, whatever the reading, and wherever the event stands
@@ -99,12 +55,8 @@ impl Group for GivenGroup {
 fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
     const SECOND: u64 = 1_000_000_000;
     let reading = Arc::new(Mutex::new(Reading::default()));
-    let backend = Given {
-        reading: Arc::clone(&reading),
-        capabilities: Capabilities::none(),
-    };
     let mut builder = EventSet::builder();
-    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+    builder.backends([backend(&reading)]);
     builder.events("{a,b,gauge},refused,c,{failing,d},{e,f},gauge")?;
     let mut set = builder.open()?;
     let mut counts = set.counts();
@@ -177,12 +129,8 @@ fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
 
 /// Returns a set of events with this reading; `sum` is one of two events.
 fn opened(events: &str, reading: &Arc<Mutex<Reading>>) -> Result<EventSet> {
-    let backend = Given {
-        reading: Arc::clone(reading),
-        capabilities: Capabilities::none(),
-    };
     let mut builder = EventSet::builder();
-    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+    builder.backends([backend(reading)]);
     builder.preset("sum", "a + b")?;
     builder.events(events)?.open()
 }
@@ -247,12 +195,8 @@ fn exact_values_are_as_many_as_events() -> Result<()> {
 #[test]
 fn counts_are_found_by_the_ids_of_events() -> Result<()> {
     let reading = Arc::new(Mutex::new(Reading::new(7, 10, 10)));
-    let backend = Given {
-        reading: Arc::clone(&reading),
-        capabilities: Capabilities::none(),
-    };
     let mut builder = EventSet::builder();
-    builder.backends([Arc::new(backend) as Arc<dyn Backend>]);
+    builder.backends([backend(&reading)]);
     let a = builder.event("a")?;
     builder.events("{b,c}")?;
     assert!(builder.event("d,e").is_err(), "they are two");

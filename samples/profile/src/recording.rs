@@ -1,17 +1,23 @@
 //! Recordings: opening one, and going through its records in the order of their times.
 
 mod chain;
+mod input;
+mod not_unwound;
 mod open;
+mod owner;
 mod places;
 mod replay;
 mod selection;
 
 pub(crate) use chain::ChainFrame;
-pub(crate) use open::Input;
+pub(crate) use input::Input;
 #[cfg(unix)]
-pub use open::{name, reader};
+pub use input::name;
+#[cfg(unix)]
+pub use open::reader;
+pub(crate) use owner::{owner, owner_of_address};
 pub(crate) use places::{Place, Places};
-pub(crate) use replay::{Replay, Visit, owner, owner_of_address};
+pub(crate) use replay::{Replay, Visit};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{Selection, SelectionOptions};

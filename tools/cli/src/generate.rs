@@ -4,10 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use quipu_shell::Failure;
 
 #[derive(Debug, Args)]
@@ -26,8 +25,8 @@ enum Product {
     Completions,
 }
 
-/// Writes the files.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
+/// Writes the files of a command.
+pub(crate) fn run(options: &Options, command: Command) -> Result<ExitCode, Failure> {
     let directory = &options.directory;
     let failed = |e| {
         Failure::new(format_args!(
@@ -37,21 +36,20 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     fs::create_dir_all(directory).map_err(failed)?;
     match options.kind {
-        Product::Man => man(directory),
-        Product::Completions => completions(directory),
+        Product::Man => man(directory, command),
+        Product::Completions => completions(directory, command),
     }
     .map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn man(directory: &Path) -> std::io::Result<()> {
-    let command = Cli::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, directory)
+fn man(directory: &Path, command: Command) -> std::io::Result<()> {
+    clap_mangen::generate_to(command.disable_help_subcommand(true), directory)
 }
 
-fn completions(directory: &Path) -> std::io::Result<()> {
+fn completions(directory: &Path, mut command: Command) -> std::io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut Cli::command(), "quipu", directory)?;
+        clap_complete::generate_to(shell, &mut command, "quipu", directory)?;
     }
     Ok(())
 }

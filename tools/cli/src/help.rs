@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::args::Cli;
 use quipu_shell::Failure;
 use quipu_shell::terminal;
 
@@ -26,9 +25,8 @@ pub(crate) struct Options {
     topic: Vec<String>,
 }
 
-/// Prints a topic, or the help of a subcommand, on standard output.
-pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let mut command = Cli::command();
+/// Prints a topic, or the help of a subcommand of a command, on standard output.
+pub(crate) fn run(options: &Options, mut command: Command) -> Result<ExitCode, Failure> {
     command.build();
     let words = options.topic.join(" ");
     let is_asked = |(topic, _): &&(&str, &str)| {

@@ -7,9 +7,14 @@ mod facts;
 mod linux;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod linux_facts;
+mod refusal;
 mod report;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 mod words;
 
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -50,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if options.allow_msr {
         machine = machine.allow_registers();
     }
-    let facts = Facts::of(&machine, options.test);
+    let facts = facts(&machine, options.test);
     warn_of_files_left_out(native.skipped_files());
     let text = if options.json {
         let mut text = serde_json::to_string_pretty(&facts).map_err(Failure::new)?;
@@ -61,4 +66,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the facts of this machine. With `test` its counters are tested again, before all else, which rests on it.
+#[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
+fn facts(machine: &Machine, test: bool) -> Facts {
+    #[cfg(target_os = "linux")]
+    let counters = linux::counters(test);
+    let facts = Facts::of(machine);
+    #[cfg(target_os = "linux")]
+    let facts = linux::add(facts, Path::new("/"), counters, &linux::Tried::here());
+    #[cfg(all(unix, not(target_os = "linux")))]
+    let facts = bsd::add(facts);
+    facts
 }

@@ -24,7 +24,7 @@ mod perf;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use quipu::NativeEvents;
 
 use quipu_profile::{annotate, diff, report, script};
@@ -83,8 +83,8 @@ where
         Command::Events(options) => events::run(&options),
         #[cfg(unix)]
         Command::Pctr(options) => pctr::run(&options),
-        Command::Help(options) => help::run(&options),
-        Command::Generate(options) => generate::run(&options),
+        Command::Help(options) => help::run(&options, Cli::command()),
+        Command::Generate(options) => generate::run(&options, Cli::command()),
         Command::Version => {
             let version = format!("quipu {}\n", env!("CARGO_PKG_VERSION"));
             let printed = terminal::print(&version).map_err(Failure::new);

@@ -2,6 +2,7 @@
 
 pub mod catalog;
 mod description;
+pub mod entry;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod metrics;

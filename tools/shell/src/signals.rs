@@ -98,10 +98,11 @@ impl Signals {
     }
 }
 
-/// Returns true if a signal was ignored when this process was started, where the system tells that in text
-/// (`proc_pid_status(5)`).
-fn is_ignored(signal: i32) -> bool {
-    // The kernel writes it anew for each read(2) of a part.
+/// Returns true if this process ignores a signal, as it does from its start under nohup(1), where the system shows that as
+/// text (`proc_pid_status(5)`); false elsewhere.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    // One read(2): the kernel makes the whole text again for each.
     let mut status = String::with_capacity(4096);
     let read =
         File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));
@@ -117,4 +118,16 @@ fn is_ignored(signal: i32) -> bool {
 fn is_in_foreground() -> bool {
     let terminal = File::open("/dev/tty");
     terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Rust ignores SIGPIPE in every program, and has a handler of SIGSEGV.
+    #[test]
+    fn ignored_signals_are_known() {
+        assert!(is_ignored(signal_hook::consts::SIGPIPE));
+        assert!(!is_ignored(signal_hook::consts::SIGSEGV));
+    }
 }

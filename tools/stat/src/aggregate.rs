@@ -197,7 +197,12 @@ impl Aggregation {
         match by {
             AggregateBy::Thread => {
                 let threads = parts.into_iter().filter_map(|part| part.thread);
-                aggregation.threads = threads.map(|id| (id, system::thread_name(id))).collect();
+                // As perf calls a thread without a name.
+                let name = |id| match system::thread_name(id) {
+                    none if none.is_empty() => format!(":{id}"),
+                    name => name,
+                };
+                aggregation.threads = threads.map(|id| (id, name(id))).collect();
             }
             AggregateBy::Target | AggregateBy::Cpu => {}
             _ => {

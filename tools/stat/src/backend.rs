@@ -10,7 +10,6 @@ use quipu_pmu::VirtualPmu;
 use quipu_shell::Failure;
 use quipu_shell::target::Scope;
 
-use super::notes::Note;
 use super::plan::Plan;
 
 /// The backends to count with.
@@ -23,8 +22,15 @@ pub struct Backends {
 
 /// Information of bare registers besides counts.
 trait RegisterBackend {
-    /// Returns a note of the counters that were taken from another program, and from which.
-    fn taken_over(&self) -> Option<Note>;
+    /// Returns the counters that were taken from another program, if there are any.
+    fn taken_over(&self) -> Option<TakenOver>;
+}
+
+/// Counters that another program had enabled.
+pub struct TakenOver {
+    pub counters: Vec<String>,
+    /// The program that probably had.
+    pub owner: String,
 }
 
 impl Backends {
@@ -83,24 +89,41 @@ impl Backends {
         }
     }
 
-    pub fn taken_over(&self) -> Option<Note> {
+    /// Returns the counters that were taken from another program.
+    pub fn taken_over(&self) -> Option<TakenOver> {
         self.registers.as_ref()?.taken_over()
+    }
+
+    /// Returns a warning for each register that could not be restored after everything was closed,
+    /// and with `-v` the log of a simulated device.
+    pub fn restore_warnings(&self, plan: &Plan) -> Vec<String> {
+        if plan.requests.is_empty() {
+            return Vec::new();
+        }
+        let failures: Vec<_> = match &self.counting {
+            Some(backends) => backends
+                .iter()
+                .flat_map(Backend::restore_failures)
+                .collect(),
+            None => plan.machine().restore_failures(),
+        };
+        let mut lines: Vec<String> = failures.iter().map(|e| format!("{e:#}")).collect();
+        if let Some(simulated) = plan.simulated.as_ref().filter(|_| plan.verbose > 0) {
+            lines.extend(simulated.log());
+        }
+        lines
     }
 }
 
 impl<B: MsrBus> RegisterBackend for VirtualPmu<MsrPmu<B>> {
-    fn taken_over(&self) -> Option<Note> {
+    fn taken_over(&self) -> Option<TakenOver> {
         let taken = self.pmu().taken_over();
         let names = taken
             .iter()
             .map(|(cpu, slot)| format!("{slot} of CPU {cpu}"));
-        (!taken.is_empty()).then(|| Note {
-            about: "taken".into(),
-            events: names.collect(),
-            text: format!(
-                "already enabled, probably by {}, which could not count with them in that time",
-                self.pmu().bus().likely_owner().name
-            ),
+        (!taken.is_empty()).then(|| TakenOver {
+            counters: names.collect(),
+            owner: self.pmu().bus().likely_owner().name,
         })
     }
 }

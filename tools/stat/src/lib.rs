@@ -29,6 +29,8 @@ pub mod overhead;
 #[doc(hidden)]
 pub mod plan;
 #[doc(hidden)]
+pub mod reasons;
+#[doc(hidden)]
 pub mod repeat;
 #[doc(hidden)]
 pub mod report;
@@ -102,7 +104,7 @@ fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, F
     let mut session = Session::new(&plan, &backends, output)?;
     session.keeper = keeper;
     let status = session.run()?;
-    for line in plan.restore_warnings(&backends) {
+    for line in backends.restore_warnings(&plan) {
         terminal::warn(line);
     }
     Ok(status)

@@ -10,7 +10,7 @@ use quipu::{Counts, Error, MemberIndex, Part, Preset, Reading};
 
 use super::aggregate::{AggregateId, Aggregation};
 use super::metrics;
-use super::notes;
+use super::reasons;
 use super::rows::{Readings, Row};
 use super::sets::{Sets, Snapshot, refusal};
 
@@ -132,8 +132,8 @@ impl Counters {
             let refused = self.gather(snapshot, terms);
             let preset = match refused {
                 Some(error) if terms.iter().all(Vec::is_empty) => {
-                    row.is_unsupported = notes::is_unsupported(&error);
-                    row.reason = Some(notes::why(&event.spec.event, &error));
+                    row.is_unsupported = reasons::is_unsupported(&error);
+                    row.reason = Some(reasons::why(&event.spec.event, &error));
                     return;
                 }
                 _ => self.preset(snapshot),
@@ -232,8 +232,8 @@ impl<'a> OfEvent<'a> {
             };
             let event = event.event();
             if let Some(error) = event.error() {
-                let reason = notes::why(&event.spec().event, error);
-                gathered.failed = Some((notes::is_unsupported(error), reason));
+                let reason = reasons::why(&event.spec().event, error);
+                gathered.failed = Some((reasons::is_unsupported(error), reason));
                 continue;
             }
             gathered.is_preset = event.preset().is_some();

@@ -7,22 +7,7 @@ use quipu::{Event, Hardware, Software};
 use quipu_hal::{Cache, CacheEvent, CacheResult};
 
 use super::derived::Derived;
-use super::rows::Row;
-
-/// A number made of counts, and what it is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Metric {
-    pub value: f64,
-    pub unit: Cow<'static, str>,
-    /// True if the value is in percent.
-    pub percent: bool,
-    /// Decimals worth printing.
-    pub decimals: usize,
-    /// True if a count it was made of is an estimate or incomplete.
-    pub uncertain: bool,
-    /// True if the value deserves attention, false if not; `None` where that is not known.
-    pub attention: Option<bool>,
-}
+use super::rows::{Metric, Row};
 
 impl Metric {
     /// Marks it as uncertain if another number that it was made of is.

@@ -1,9 +1,9 @@
 //! Notes on the numbers, each given once: events that could not be counted and why, and counts that
 //! mean less than their name promises.
 
-use quipu::{Count, Error, Event, Filter, SetEvent, Target};
-use quipu_hal::ErrorKind;
+use quipu::{Count, Event, Filter, SetEvent, Target};
 
+use super::backend::Backends;
 use super::rows::Row;
 use super::sets::Sets;
 use super::system;
@@ -14,19 +14,6 @@ pub struct Note {
     pub about: String,
     pub events: Vec<String>,
     pub text: String,
-}
-
-/// Returns true if an event that failed with this error is not supported here, false if it is and could
-/// not be counted.
-pub fn is_unsupported(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::UnsupportedEvent
-            | ErrorKind::UnsupportedFeature
-            | ErrorKind::NoSuchDevice
-            | ErrorKind::TooManyEvents
-            | ErrorKind::InvalidConfiguration
-    )
 }
 
 /// Returns the remarks on these sets and rows. `assumed_cpu` is the CPU that native events were named
@@ -49,6 +36,36 @@ pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> 
         notes.opened(&sets.event(index).name, event);
     }
     notes.0
+}
+
+/// Returns the remark without which a count would pass as one of everything.
+pub fn warning(row: &Row) -> Option<Note> {
+    let (about, text) = match row.count {
+        Count::Jumped => ("not counted", row.reason.clone().unwrap_or_default()),
+        Count::Partial { missing, parts, .. } => {
+            let text = format!("{missing} of {parts} parts have no count");
+            ("incomplete", text)
+        }
+        _ => return None,
+    };
+    Some(Note {
+        about: about.into(),
+        events: vec![row.name.to_string()],
+        text,
+    })
+}
+
+/// Returns the remark on counters that another program had enabled.
+pub fn taken_over(backends: &Backends) -> Option<Note> {
+    let taken = backends.taken_over()?;
+    Some(Note {
+        about: "taken".into(),
+        events: taken.counters,
+        text: format!(
+            "already enabled, probably by {}, which could not count with them in that time",
+            taken.owner
+        ),
+    })
 }
 
 /// The remarks so far, each with its events.
@@ -146,35 +163,6 @@ impl Notes {
             self.add("turns", &row.name, text);
         }
     }
-}
-
-/// Returns the reason why an event could not be opened, worded to fit other events with the same reason.
-pub fn why(event: &Event, error: &Error) -> String {
-    let in_kernel_only = !event.levels().contains(Filter::USER);
-    if error.kind() == ErrorKind::CounterInErrorState {
-        return "pinned (:D), but the counters that it needs are in use; count fewer events, or leave \
-                out D to let it take turns"
-            .to_owned();
-    }
-    let mut text = if in_kernel_only && error.kind() == ErrorKind::NoPermission {
-        "happens in the kernel only, where counting is not permitted; in user mode it would read 0"
-            .to_owned()
-    } else if let (ErrorKind::TooManyEvents, Some(member)) = (error.kind(), error.member()) {
-        format!(
-            "there are not enough counters for the whole group: its event {} opens by itself, but \
-             not together with those before it; use smaller groups",
-            member + 1
-        )
-    } else {
-        error
-            .reason()
-            .map_or_else(|| error.kind().to_string(), str::to_owned)
-    };
-    if let Some(hint) = error.hint() {
-        text.push_str("; ");
-        text.push_str(hint);
-    }
-    text
 }
 
 /// Returns the reason why only user mode is counted.

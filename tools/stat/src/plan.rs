@@ -12,7 +12,6 @@ use quipu_shell::control::{self, ControlFiles};
 use quipu_shell::target::Scope;
 
 use super::aggregate::AggregateBy;
-use super::backend::Backends;
 use super::derived::{self, Derived};
 use super::events::{self, Request};
 use super::options::Options;
@@ -186,23 +185,6 @@ impl Plan {
             Some(names) => &names.machine,
             None => Machine::this(),
         }
-    }
-
-    /// Returns a warning for each register that could not be restored after everything was closed,
-    /// and with `-v` the log of a simulated device.
-    pub fn restore_warnings(&self, backends: &Backends) -> Vec<String> {
-        if self.requests.is_empty() {
-            return Vec::new();
-        }
-        let failures: Vec<_> = match &backends.counting {
-            Some(backends) => backends.iter().flat_map(|b| b.restore_failures()).collect(),
-            None => self.machine().restore_failures(),
-        };
-        let mut lines: Vec<String> = failures.iter().map(|e| format!("{e:#}")).collect();
-        if let Some(simulated) = self.simulated.as_ref().filter(|_| self.verbose > 0) {
-            lines.extend(simulated.log());
-        }
-        lines
     }
 
     /// Returns the name of the target for the report.

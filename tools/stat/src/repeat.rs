@@ -2,7 +2,7 @@
 
 use quipu::Count;
 
-use super::rows::Row;
+use super::rows::{Row, Spread};
 
 /// Values seen one by one: their mean and its standard error.
 ///
@@ -13,15 +13,6 @@ pub struct Samples {
     count: u32,
     mean: f64,
     squares: f64,
-}
-
-/// A mean over runs, and how far it spreads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
-    /// The mean, in the event's raw unit.
-    pub mean: f64,
-    /// The standard error of the mean as a percentage of it.
-    pub percent: f64,
 }
 
 impl Samples {

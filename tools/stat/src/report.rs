@@ -4,6 +4,7 @@ pub mod csv;
 pub mod json;
 mod metric_only;
 pub mod number;
+pub mod overhead;
 pub mod text;
 
 use std::borrow::Cow;
@@ -20,10 +21,10 @@ use quipu_shell::terminal::{self, Layout};
 use super::aggregate::AggregateId;
 use super::notes::Note;
 use super::options::Options;
-use super::overhead::{self, OverheadRow};
 use super::repeat::Samples;
 use super::rows::Row;
 use metric_only::MetricTable;
+use overhead::OverheadRow;
 
 /// The escapes that move the cursor home and clear the screen (ECMA-48: CUP, ED).
 const CLEAR: &str = "\x1b[H\x1b[2J";

@@ -11,9 +11,7 @@ use quipu_hal::total;
 
 use super::aggregate::AggregateId;
 use super::derived::Derived;
-use super::metrics::Metric;
-use super::notes::{self, Note};
-use super::repeat::Spread;
+use super::reasons::why;
 
 /// The count of one event in one part of the target.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +63,30 @@ pub struct TermCount {
     pub name: String,
     pub unit: Unit,
     pub count: Count,
+}
+
+/// A mean over runs, and how far it spreads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The mean, in the event's raw unit.
+    pub mean: f64,
+    /// The standard error of the mean as a percentage of it.
+    pub percent: f64,
+}
+
+/// A number made of counts, and what it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    pub value: f64,
+    pub unit: Cow<'static, str>,
+    /// True if the value is in percent.
+    pub percent: bool,
+    /// Decimals worth printing.
+    pub decimals: usize,
+    /// True if a count it was made of is an estimate or incomplete.
+    pub uncertain: bool,
+    /// True if the value deserves attention, false if not; `None` where that is not known.
+    pub attention: Option<bool>,
 }
 
 /// The unit a value is shown in.
@@ -214,23 +236,6 @@ impl Row {
         }
     }
 
-    /// Returns the remark without which a count would pass as one of everything.
-    pub fn warning(&self) -> Option<Note> {
-        let (about, text) = match self.count {
-            Count::Jumped => ("not counted", self.reason.clone().unwrap_or_default()),
-            Count::Partial { missing, parts, .. } => {
-                let text = format!("{missing} of {parts} parts have no count");
-                ("incomplete", text)
-            }
-            _ => return None,
-        };
-        Some(Note {
-            about: about.into(),
-            events: vec![self.name.to_string()],
-            text,
-        })
-    }
-
     /// Returns true if the value is scaled up or parts are missing.
     pub fn is_uncertain(&self) -> bool {
         self.count.exact().is_none() && self.count.value().is_some()
@@ -339,7 +344,7 @@ impl Row {
             _ => total(readings.iter().copied()),
         };
         if let Err(jumped) = self.count.checked(&self.name) {
-            self.reason = Some(notes::why(self.event(), &jumped));
+            self.reason = Some(why(self.event(), &jumped));
             return;
         }
         if readings.iter().any(|(_, reading)| reading.has_jumped()) {

@@ -22,7 +22,7 @@ use super::clock::{Clock, LONGEST_SLEEP};
 use super::file::Keep;
 use super::lines::Lines;
 use super::metrics;
-use super::notes::notes;
+use super::notes::{self, notes};
 use super::plan::Plan;
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
@@ -201,7 +201,7 @@ impl<'a> Session<'a> {
         let mut notes = last
             .as_ref()
             .map_or_else(Vec::new, |sets| notes(sets, &rows, assumed_cpu));
-        if let Some(taken) = self.backends.taken_over() {
+        if let Some(taken) = notes::taken_over(self.backends) {
             self.output.write_warning(&taken);
             notes.push(taken);
         }

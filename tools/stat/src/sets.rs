@@ -17,8 +17,8 @@ use quipu_shell::Failure;
 use super::backend::Backends;
 use super::derived::Derived;
 use super::events::Request;
-use super::notes;
 use super::plan::Plan;
+use super::reasons;
 use super::rows::{Row, Unit};
 
 /// An event set for each target.
@@ -266,7 +266,7 @@ impl Sets {
     }
 
     fn note_disturbance(&mut self, event: usize, error: &Error) {
-        let how = notes::why(&self.events[event].spec.event, error);
+        let how = reasons::why(&self.events[event].spec.event, error);
         let (times, last) = self.disturbances.entry(event).or_default();
         *times += 1;
         *last = how;

@@ -3,7 +3,8 @@
 use quipu_perf_data::{Callchain, RegisterAbi, Sample, SampleType};
 use quipu_symbols::{AddressOwner, ThreadState};
 
-use super::replay::{Replay, owner_of};
+use super::owner::owner_of;
+use super::replay::Replay;
 
 /// Frames of a chain that is unwound (`PERF_MAX_STACK_DEPTH`, `include/uapi/linux/perf_event.h`).
 const MOST_FRAMES: usize = 127;
@@ -15,29 +16,6 @@ pub(crate) struct ChainFrame {
     pub(crate) address: u64,
     /// True if the address may be behind a call, in another function.
     pub(crate) may_follow_call: bool,
-}
-
-/// Copies of stacks that are not unwound.
-#[derive(Debug, Default)]
-pub(super) struct NotUnwound {
-    /// Those of programs of 32 bits.
-    bits_32: u64,
-    /// Those of an architecture that is not known.
-    other: u64,
-}
-
-impl NotUnwound {
-    /// Returns what is to be said of them.
-    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        let kinds = [
-            (self.bits_32, "programs of 32 bits"),
-            (self.other, "a machine that is neither x86_64 nor aarch64"),
-        ];
-        let some = kinds.into_iter().filter(|(samples, _)| *samples > 0);
-        some.map(|(samples, of)| {
-            format!("{samples} copies of stacks of {of} are not unwound: there are no callers")
-        })
-    }
 }
 
 impl Replay {

@@ -4,22 +4,12 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use quipu_perf_data::{Error, Reader};
+use quipu_perf_data::Reader;
 
 use quipu_shell::Failure;
 
+use super::input::{Input, name};
 use super::replay::{Begin, Replay};
-
-/// A recording that is to be read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Input<'a> {
-    /// The file; `-` is standard input.
-    pub(crate) path: &'a Path,
-    /// True if files of other users are read.
-    pub(crate) force: bool,
-    /// True if inlined functions and source lines are looked up.
-    pub(crate) lines: bool,
-}
 
 /// A file, or what was or is read from standard input: of one type, so that what reads it is compiled once.
 type Source = Box<dyn Seekable>;
@@ -73,10 +63,6 @@ impl Input<'_> {
         replay.run(records, visit, len).map_err(fail)
     }
 
-    fn unreadable(self, error: &Error) -> Failure {
-        Failure::new(format_args!("cannot read {}: {error}", name(self.path)))
-    }
-
     fn open(self) -> Result<OpenRecording, Failure> {
         let fail = |e| self.unreadable(&e);
         if self.path == Path::new("-") {
@@ -126,14 +112,6 @@ pub fn reader(path: &Path, force: bool, maker: &str) -> Result<Reader<impl Read 
     }
     let file = open(path, force, maker)?;
     Reader::new(Box::new(file) as Source).map_err(fail)
-}
-
-/// Returns the name of an input in messages.
-pub fn name(path: &Path) -> String {
-    match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    }
 }
 
 /// Opens a file that this user, root, or with `force` anyone wrote; `maker` is the subcommand that makes such files.

@@ -9,22 +9,20 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use quipu_perf_data::record::{FileIdentity, Mapping, kind};
 use quipu_perf_data::{
-    BranchSampleType, BuildIdOwner, Context, CpuMode, Error, EventAttr, Features, FileRecords,
-    RawRecord, Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
+    BranchSampleType, BuildIdOwner, CpuMode, Error, EventAttr, Features, FileRecords, RawRecord,
+    Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
 };
 use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Machine, Mapped, Processes, Symbolizer};
 
 use crate::progress::Progress;
 use quipu_shell::Failure;
 
-use super::chain::NotUnwound;
-use super::open::{Input, name};
+use super::input::{Input, name};
+use super::not_unwound::NotUnwound;
 
 /// Name of the kernel's own mapping, before the name of a symbol.
 const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
-/// Addresses from here on are the kernel's.
-const FIRST_OF_KERNEL: u64 = 1 << 63;
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
 
@@ -493,33 +491,6 @@ fn space_of_process(processes: &Processes, pid: i32, is_told_apart: bool) -> u64
     };
     // The first two are of no process.
     u64::from(own) << 32 | (u64::from(processes.space(pid)) + 2)
-}
-
-/// Returns the owner of the frames of a call chain in a context; `own` is that of the sample itself.
-pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> AddressOwner {
-    match context {
-        Context::Kernel => AddressOwner::Kernel,
-        Context::User => AddressOwner::Process(pid),
-        Context::Unknown => own,
-        _ => AddressOwner::Other,
-    }
-}
-
-/// Returns the owner of the instruction of a sample.
-pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
-    match mode {
-        CpuMode::Kernel => AddressOwner::Kernel,
-        CpuMode::User => AddressOwner::Process(pid),
-        _ => AddressOwner::Other,
-    }
-}
-
-/// Returns the owner of an end of a branch, of which samples have the address alone.
-pub(crate) fn owner_of_address(address: u64, pid: i32) -> AddressOwner {
-    match address >= FIRST_OF_KERNEL {
-        true => AddressOwner::Kernel,
-        false => AddressOwner::Process(pid),
-    }
 }
 
 /// Returns true if the branches of an event's samples are the calls that have not returned.

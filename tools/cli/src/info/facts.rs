@@ -1,10 +1,11 @@
 //! Facts of the report as JSON shows them. A fact that could not be found out is `null`.
 
 use quipu::{BackendChoice, BackendStatus, Machine, MatchedCpu, Selection};
-use quipu_hal::{Capabilities, Error, Features, Simultaneity, TargetKinds};
+use quipu_hal::{Capabilities, Features, Simultaneity, TargetKinds};
 use serde::Serialize;
 
 use super::linux_facts::LinuxFacts;
+use super::refusal::Refusal;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Facts {
@@ -79,22 +80,6 @@ pub(super) struct DeviceFacts {
     pub(super) writable: bool,
 }
 
-/// Why something cannot be used, and what would help.
-#[derive(Debug, Serialize)]
-pub(super) struct Refusal {
-    pub(super) reason: String,
-    pub(super) hint: Option<String>,
-}
-
-impl From<&Error> for Refusal {
-    fn from(error: &Error) -> Self {
-        Self {
-            reason: error.to_string(),
-            hint: error.hint().map(str::to_owned),
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 pub(super) struct BackendFacts {
     pub(super) name: &'static str,
@@ -121,13 +106,9 @@ pub(super) struct Abilities {
 }
 
 impl Facts {
-    /// Returns the facts of a machine. With `test` its counters are tested again.
-    #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
-    pub(super) fn of(machine: &Machine, test: bool) -> Self {
-        // First, so that everything else rests on it.
-        #[cfg(target_os = "linux")]
-        let counters = super::linux::counters(test);
-        let facts = Self {
+    /// Returns the facts that the facade knows of a machine.
+    pub(super) fn of(machine: &Machine) -> Self {
+        Self {
             quipu: env!("CARGO_PKG_VERSION"),
             machine: MachineFacts {
                 system: std::env::consts::OS,
@@ -140,15 +121,7 @@ impl Facts {
                 let all = machine.backends().iter().chain(machine.on_request());
                 all.map(backend).collect()
             },
-        };
-        #[cfg(target_os = "linux")]
-        let facts = {
-            let tried = super::linux::Tried::here();
-            super::linux::add(facts, std::path::Path::new("/"), counters, &tried)
-        };
-        #[cfg(all(unix, not(target_os = "linux")))]
-        let facts = super::bsd::add(facts);
-        facts
+        }
     }
 }
 

@@ -12,20 +12,21 @@ use quipu_linux::topology::Topology;
 use quipu_linux::tracefs::Tracefs;
 use quipu_linux::user_read;
 
-use super::facts::{Facts, MachineFacts, Refusal};
+use super::facts::{Facts, MachineFacts};
 use super::linux_facts::{
     CounterFacts, CounterTestFacts, LimitFact, LimitFacts, LinuxFacts, MayCount, PmuFacts,
     PrivilegeFacts, TracepointFacts,
 };
+use super::refusal::Refusal;
 
 /// The counts that the kernel was found to allow by opening them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tried {
-    user_mode: bool,
-    kernel_mode: bool,
-    whole_cpus: bool,
+    pub(super) user_mode: bool,
+    pub(super) kernel_mode: bool,
+    pub(super) whole_cpus: bool,
     /// True if cycles can be counted in user mode.
-    cycles: bool,
+    pub(super) cycles: bool,
 }
 
 impl Tried {
@@ -52,19 +53,6 @@ impl Tried {
                     .with_filter(Filter::all().with_levels(Filter::USER)),
                 &this,
             ),
-        }
-    }
-}
-
-#[cfg(test)]
-impl Tried {
-    /// Returns what an ordinary user may on a machine without a PMU.
-    pub(super) fn of_user() -> Self {
-        Self {
-            user_mode: true,
-            kernel_mode: false,
-            whole_cpus: false,
-            cycles: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::facts::Refusal;
+use super::refusal::Refusal;
 
 /// Facts about Linux.
 #[derive(Debug, Serialize)]

@@ -1,46 +1,12 @@
 //! The events there are, by kind.
 
-use quipu::{Error, Event, EventSpec, Target};
+use quipu::{Error, Event};
 use quipu_hal::{Breakpoint, BreakpointAccess, RawEvent};
 use quipu_text::Generalized;
 
-use super::probe::State;
+use super::entry::ListedEvent;
 use super::selection::{EventKind, ListFilter};
 use quipu_stat::tool_events::ToolEvent;
-
-/// A line of the listing: an event, or the form of one with parts to fill in.
-#[derive(Debug, Clone)]
-pub struct ListedEvent {
-    pub kind: EventKind,
-    /// The text to give after `-e`.
-    pub name: String,
-    /// Other names of the same.
-    pub aliases: &'static [&'static str],
-    pub description: String,
-    /// The event to open as a probe, and its target; `None` for a form.
-    pub probe: Option<(EventSpec, Target)>,
-    pub state: State,
-}
-
-impl ListedEvent {
-    pub fn event(kind: EventKind, event: impl Into<Event>, description: impl Into<String>) -> Self {
-        let event = event.into();
-        Self {
-            kind,
-            name: event.to_string(),
-            aliases: &[],
-            description: description.into(),
-            probe: Some((EventSpec::new(event), Target::CurrentThread)),
-            state: State::NotProbed,
-        }
-    }
-
-    /// Renames it: to a form that is probed with this example of it.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-}
 
 /// The events that were asked for, and what could not be looked into.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use quipu_hal::PmuEvent;
 use quipu_linux::sysfs::{Format, NamedEvent, Pmu, SysfsPmus};
 use quipu_linux::tracefs::Tracefs;
 
-use super::catalog::{Catalog, ListedEvent};
-use super::probe::State;
+use super::catalog::Catalog;
+use super::entry::{ListedEvent, State};
 use super::selection::{EventKind, ListFilter};
 
 impl Catalog {

@@ -2,30 +2,8 @@
 
 use quipu::{Error, ErrorKind, Event, EventSet, EventSpec, Filter, Target};
 
-use super::catalog::ListedEvent;
+use super::entry::{ListedEvent, OpenedEvent, State};
 use super::selection::EventKind;
-
-/// The outcome of probing an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// There is nothing to open: the text has to be filled in first.
-    Form,
-    /// It opens.
-    Opens(OpenedEvent),
-    /// It does not, and why.
-    Refused(Error),
-    /// It was not tried.
-    NotProbed,
-}
-
-/// An event that opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenedEvent {
-    /// The backend that counts it; `stat` for what `quipu stat` knows by itself.
-    pub backend: &'static str,
-    /// User mode only, because kernel mode is not permitted.
-    pub user_only: bool,
-}
 
 /// Opens an event on a target as `quipu stat` does, and closes it. On OpenBSD, whose hardware counters
 /// count CPUs and not threads, it is opened on this CPU where it does not open on the thread.

@@ -7,8 +7,8 @@ use quipu::Error;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::catalog::{Catalog, ListedEvent};
-use super::probe::State;
+use super::catalog::Catalog;
+use super::entry::{ListedEvent, State};
 use super::selection::EventKind;
 use quipu_shell::Failure;
 use quipu_shell::terminal::Layout;

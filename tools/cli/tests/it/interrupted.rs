@@ -35,12 +35,3 @@ impl Running {
         (output.status.code(), report)
     }
 }
-
-/// Returns true if the tests themselves were started with SIGHUP ignored, as by nohup(1): quipu ignores it then.
-#[cfg(target_os = "linux")]
-pub(crate) fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("proc(5)");
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a mask");
-    mask & 1 != 0
-}

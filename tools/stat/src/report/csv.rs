@@ -10,7 +10,7 @@ use std::fmt::Write;
 use quipu_shell::terminal::escaped;
 
 use super::super::aggregate::AggregateId;
-use super::super::notes::Note;
+use super::super::notes::{Note, warning};
 use super::super::rows::Row;
 use super::Of;
 
@@ -37,7 +37,7 @@ pub fn rows(out: &mut String, rows: &[Row], of: Of, separator: &str, extra: bool
             push_quoted(out, field, separator);
         }
         out.push('\n');
-        if let Some(note) = row.warning() {
+        if let Some(note) = warning(row) {
             out.push_str(&comment(&note));
         } else if let (Some(about), Some(reason), true) = (row.no_value(), &row.reason, extra) {
             let (name, reason) = (escaped(&row.name), escaped(reason));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use quipu::Count;
 use serde::Serialize;
 
-use super::super::notes::Note;
+use super::super::notes::{Note, warning};
 use super::super::rows::{Row, TermCount};
 use super::Of;
 
@@ -104,7 +104,7 @@ pub fn rows(out: &mut String, rows: &[Row], of: Of, extra: bool) {
         // There is nothing in a line that JSON cannot hold: its numbers are finite.
         out.push_str(&serde_json::to_string(&line(row, of, extra)).unwrap_or_default());
         out.push('\n');
-        if !extra && let Some(note) = row.warning() {
+        if !extra && let Some(note) = warning(row) {
             out.push_str(&remark(&note));
         }
     }

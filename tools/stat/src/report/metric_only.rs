@@ -10,12 +10,14 @@ use super::super::aggregate::AggregateId;
 use super::super::rows::Row;
 use super::Of;
 use super::csv::push_quoted;
-use super::text::metric_value;
+use super::number::metric_value;
 
 /// The metrics of rows, place by place.
 pub(super) struct MetricTable<'a> {
-    /// The units of metrics, after the name of the event where several have the same.
+    /// The units of metrics as perf has them, after the name of the event where several have the same.
     headings: Vec<String>,
+    /// The headings for people, with a metric's own unit behind its name.
+    titles: Vec<String>,
     lines: Vec<(&'a AggregateId, Vec<Option<&'a Row>>)>,
 }
 
@@ -23,19 +25,18 @@ impl<'a> MetricTable<'a> {
     /// Returns the metrics, without rates and shares of the CPU, as perf leaves them out
     /// (`tools/perf/util/stat-display.c` of the kernel, `valid_only_metric`).
     pub(super) fn of(rows: &'a [Row]) -> Self {
-        let mut columns: Vec<(&str, &str)> = Vec::new();
+        let mut columns: Vec<(&Row, &str)> = Vec::new();
         let mut lines: Vec<(&AggregateId, Vec<Option<&Row>>)> = Vec::new();
         for row in rows {
             let unit = row.metric.as_ref().map(|metric| &*metric.unit);
             let Some(unit) = unit.filter(|u| !u.ends_with("/sec") && *u != "CPUs utilized") else {
                 continue;
             };
-            let column = (&*row.name, unit);
             let at = columns
                 .iter()
-                .position(|known| *known == column)
+                .position(|(known, of)| (&known.name, *of) == (&row.name, unit))
                 .unwrap_or_else(|| {
-                    columns.push(column);
+                    columns.push((row, unit));
                     columns.len() - 1
                 });
             let line = lines
@@ -53,12 +54,20 @@ impl<'a> MetricTable<'a> {
             values.resize(columns.len(), None);
         }
         let is_shared = |unit: &str| columns.iter().filter(|(_, other)| *other == unit).count() > 1;
-        let headings = columns.iter().map(|(name, unit)| match is_shared(unit) {
-            true => format!("{name} {unit}"),
+        let headings = columns.iter().map(|(row, unit)| match is_shared(unit) {
+            true => format!("{} {unit}", row.name),
             false => (*unit).to_owned(),
         });
+        let headings: Vec<String> = headings.collect();
+        let title = |((row, _), heading): (&(&Row, _), &String)| match &row.derived {
+            Some(metric) => format!("{} {}", row.name, metric.unit)
+                .trim_end()
+                .to_owned(),
+            None => heading.clone(),
+        };
         Self {
-            headings: headings.collect(),
+            titles: columns.iter().zip(&headings).map(title).collect(),
+            headings,
             lines,
         }
     }
@@ -68,17 +77,14 @@ impl<'a> MetricTable<'a> {
         const NARROWEST: usize = 10;
         let places = self.lines.iter().map(|(place, _)| place.to_string().len());
         let place_width = places.max().unwrap_or(0);
-        let widths = self
-            .headings
-            .iter()
-            .map(|heading| heading.len().max(NARROWEST));
+        let widths = self.titles.iter().map(|title| title.len().max(NARROWEST));
         let widths: Vec<usize> = widths.collect();
         let times = matches!(of, Of::Interval(_));
-        if with_heading && !self.headings.is_empty() {
+        if with_heading && !self.titles.is_empty() {
             let time = if times { "#           time " } else { "" };
             let mut heading = format!("{time}{:place_width$}", "");
-            for (name, &width) in self.headings.iter().zip(&widths) {
-                let _ = write!(heading, "  {name:>width$}");
+            for (title, &width) in self.titles.iter().zip(&widths) {
+                let _ = write!(heading, "  {title:>width$}");
             }
             let _ = writeln!(out, "{}", layout.dim(&heading));
         }

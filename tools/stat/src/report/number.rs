@@ -1,5 +1,9 @@
 //! Numbers for people: digits in groups of three, whatever the locale.
 
+use quipu_shell::terminal::Layout;
+
+use super::super::rows::Metric;
+
 /// Powers of ten, by the number of decimals that are shown at most.
 const TENS: [u64; 10] = [
     1,
@@ -42,6 +46,24 @@ pub fn push_fixed(out: &mut String, value: f64, decimals: usize, is_grouped: boo
     match units_of_last_decimal(value, decimals) {
         Some(units) => push_digits(out, units, decimals, is_grouped),
         None => push_text(out, &format!("{value:.decimals$}"), is_grouped),
+    }
+}
+
+/// Returns the value of a metric: `~25.0%`.
+pub(super) fn metric_value(metric: &Metric, layout: Layout) -> String {
+    let mut text = String::new();
+    push_metric_value(&mut text, metric, layout);
+    text
+}
+
+/// Appends the value of a metric.
+pub(super) fn push_metric_value(out: &mut String, metric: &Metric, layout: Layout) {
+    if metric.uncertain {
+        out.push('~');
+    }
+    push_fixed(out, metric.value, metric.decimals, layout.grouped);
+    if metric.percent {
+        out.push('%');
     }
 }
 

@@ -7,10 +7,9 @@ use quipu::Count;
 use quipu_shell::terminal::{Layout, escaped};
 
 use super::super::aggregate::AggregateId;
-use super::super::metrics::Metric;
 use super::super::rows::Row;
 use super::metric_only::MetricTable;
-use super::number::{bytes, fixed, push_fixed, push_whole};
+use super::number::{bytes, fixed, push_fixed, push_metric_value, push_whole};
 use super::{Of, Report};
 
 /// Widths that perf has too; longer contents widen their column.
@@ -337,22 +336,6 @@ fn push_raw_value(out: &mut String, row: &Row, value: u128, layout: Layout) {
             let amount = row.unit.scale(value);
             push_fixed(out, amount, row.unit.decimals(), layout.grouped);
         }
-    }
-}
-
-pub fn metric_value(metric: &Metric, layout: Layout) -> String {
-    let mut text = String::new();
-    push_metric_value(&mut text, metric, layout);
-    text
-}
-
-fn push_metric_value(out: &mut String, metric: &Metric, layout: Layout) {
-    if metric.uncertain {
-        out.push('~');
-    }
-    push_fixed(out, metric.value, metric.decimals, layout.grouped);
-    if metric.percent {
-        out.push('%');
     }
 }
 

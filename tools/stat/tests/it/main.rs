@@ -1,6 +1,8 @@
 //! `quipu stat` as a library: plans, reports, and measurements on simulated machines.
 #![cfg(unix)]
 
+mod session;
+mod stat_in_parts;
 mod stat_on_jumps;
 mod stat_on_metrics;
 mod stat_on_pctr;

@@ -1,15 +1,12 @@
 //! The command on counters that jump, as those of some virtual machines do: no such value is reported,
 //! in any form, and nothing is computed from it.
 
-use std::sync::Arc;
-
 use quipu::{Event, Hardware};
-use quipu_hal::{
-    Backend, Capabilities, EventInfo, Features, Group, GroupSpec, MaxRate, ReadBuf, Reading,
-    Result, Simultaneity, Target, TargetKinds,
-};
-use quipu_shell::target::TargetOptions;
-use quipu_stat::{Backends, Options, Output, Plan, Session};
+use quipu_hal::{GroupSpec, MaxRate, Reading};
+use quipu_scripted::{Scripted, ScriptedGroup};
+use quipu_stat::Options;
+
+use crate::session::{measured, options};
 
 /// The distance of jumps that were seen on virtual machines.
 const LARGE: u64 = 1 << 47;
@@ -18,81 +15,25 @@ const SMALL: u64 = 400_000_000;
 /// The nanoseconds between two reads.
 const STEP: u64 = 10_000_000;
 
-/// Counters of which each read is a step after the one before, with a cycle and three instructions in each
+/// Opens counters of which each read is a step after the one before, with a cycle and three instructions in each
 /// nanosecond; the cycles jump in the read of a number.
-struct Jumping {
-    capabilities: Capabilities,
-    jumps_in: u64,
-    jump: u64,
-}
-
-impl Backend for Jumping {
-    fn name(&self) -> &'static str {
-        "jumping"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
-        let events = spec.members.iter().map(|member| member.event.clone());
-        let members = spec
-            .members
-            .iter()
-            .map(|m| EventInfo::counter(m.event.to_string()));
-        Ok(Box::new(JumpingGroup {
-            events: events.collect(),
-            members: members.collect(),
-            jumps_in: self.jumps_in,
-            jump: self.jump,
-            reads: 0,
-        }))
-    }
-}
-
-struct JumpingGroup {
-    events: Vec<Event>,
-    members: Vec<EventInfo>,
-    jumps_in: u64,
-    jump: u64,
-    reads: u64,
-}
-
-impl Group for JumpingGroup {
-    fn members(&self) -> &[EventInfo] {
-        &self.members
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Atomic
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        self.reads += 1;
-        for (reading, event) in out[0].iter_mut().zip(&self.events) {
-            let time = self.reads * STEP;
+fn jumping(spec: &GroupSpec, jumps_in: u64, jump: u64) -> ScriptedGroup {
+    let events = spec.members.iter().map(|member| member.event.clone());
+    let events: Vec<Event> = events.collect();
+    let mut reads = 0;
+    ScriptedGroup::of(spec).reading(move |out| {
+        reads += 1;
+        for (reading, event) in out[0].iter_mut().zip(&events) {
+            let time = reads * STEP;
             let value = match event {
                 Event::Hardware(Hardware::Instructions) => 3 * time,
-                _ if self.reads >= self.jumps_in => time + self.jump,
+                _ if reads >= jumps_in => time + jump,
                 _ => time,
             };
             *reading = Reading::new(value, time, time).with_max_rate(MaxRate::CYCLES);
         }
         Ok(())
-    }
+    })
 }
 
 /// Returns the report of a command that takes some milliseconds, and its exit status.
@@ -101,34 +42,13 @@ fn report(
     (jumps_in, jump): (u64, u64),
     change: impl FnOnce(&mut Options),
 ) -> (String, String) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("report");
-    let mut options = Options {
-        event: vec![events.into()],
-        target: TargetOptions {
-            command: ["sleep", "0.05"].map(Into::into).into(),
-            all_cpus: true,
-            ..TargetOptions::default()
-        },
-        output: Some(file.clone()),
-        ..Options::default()
-    };
+    let mut options = options(&["sleep", "0.05"]);
+    options.event = vec![events.into()];
     change(&mut options);
-    let mut capabilities = Capabilities::none();
-    capabilities.targets = TargetKinds::ALL_CPUS;
-    capabilities.features = Features::HARDWARE_EVENTS;
-    let backends = Backends::these(vec![Arc::new(Jumping {
-        capabilities,
-        jumps_in,
-        jump,
-    })]);
-    let plan = Plan::new(&options).expect("a plan");
-    let output = Output::open(&options).expect("a report");
-    let status = Session::new(&plan, &backends, output)
-        .expect("a session")
-        .run();
-    let status = format!("{:?}", status.expect("no failure of its own"));
-    (std::fs::read_to_string(file).expect("a report"), status)
+    let open = move |spec: &GroupSpec, _: &_| Ok(jumping(spec, jumps_in, jump));
+    let backend = Scripted::new("jumping", open).counting_cpus();
+    let (report, status) = measured(backend, options, |_| {}).expect("no failure of its own");
+    (report, format!("{status:?}"))
 }
 
 const WHY: &str = "the counter jumped: it moved further than the event can have occurred";

@@ -1,16 +1,13 @@
 //! Metrics of the CPU over a scripted PMU, with exact counts: their values, thresholds, and what is said when a part of
 //! them is missing.
 
-use std::sync::Arc;
-
 use quipu_events::{CpuTable, Database};
-use quipu_hal::{
-    Backend, Capabilities, Error, ErrorKind, EventInfo, Features, Group, GroupSpec, Part, ReadBuf,
-    Reading, Result, Simultaneity, Target, TargetKinds,
-};
-use quipu_shell::target::TargetOptions;
+use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Reading, Result};
+use quipu_scripted::{Scripted, ScriptedGroup};
+use quipu_stat::Options;
 use quipu_stat::derived::{self, Derived};
-use quipu_stat::{Backends, Options, Output, Plan, Session};
+
+use crate::session;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -26,82 +23,32 @@ const COUNTS: [(&str, u64); 6] = [
 
 /// A PMU with these counts, and room for so many counters in a group.
 struct Script {
-    capabilities: Capabilities,
     counts: Vec<(&'static str, u64)>,
     counters: usize,
     /// The share of the time that each counter runs, in percent.
     running: u64,
 }
 
-impl Backend for Script {
-    fn name(&self) -> &'static str {
-        "script"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
+impl Script {
+    fn open(&self, spec: &GroupSpec) -> Result<ScriptedGroup> {
         if spec.members.len() > self.counters {
             return Err(Error::new(ErrorKind::TooManyEvents, "open a group"));
         }
-        let mut group = ScriptedGroup {
-            members: Vec::new(),
-            parts: [Part::on_cpu(cpu_of(spec))],
-            values: Vec::new(),
-            running: SECOND / 100 * self.running,
-        };
+        let running = SECOND / 100 * self.running;
+        let mut readings = Vec::new();
         for (at, member) in spec.members.iter().enumerate() {
             let name = member.event.to_string();
             let Some((_, count)) = self.counts.iter().find(|(known, _)| *known == name) else {
                 let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"));
                 return Err(error.with_reason("it is not in the script").with_member(at));
             };
-            group.members.push(EventInfo::counter(name));
-            group.values.push(*count * self.running / 100);
+            readings.push(Reading::new(count * self.running / 100, SECOND, running));
         }
-        Ok(Box::new(group))
-    }
-}
-
-struct ScriptedGroup {
-    members: Vec<EventInfo>,
-    parts: [Part; 1],
-    values: Vec<u64>,
-    running: u64,
-}
-
-impl Group for ScriptedGroup {
-    fn members(&self) -> &[EventInfo] {
-        &self.members
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Atomic
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        for (at, value) in self.values.iter().enumerate() {
-            out[0][at] = Reading::new(*value, SECOND, self.running);
-        }
-        Ok(())
+        let group = ScriptedGroup::of(spec).in_parts(vec![Part::on_cpu(cpu_of(spec))]);
+        Ok(group.reading(move |out| {
+            out[0].copy_from_slice(&readings);
+            Ok(())
+        }))
     }
 }
 
@@ -131,35 +78,19 @@ fn measured(
     script: Script,
     change: impl FnOnce(&mut Options),
 ) -> std::result::Result<String, String> {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("report");
-    let mut options = Options {
-        target: TargetOptions {
-            command: ["true"].map(Into::into).into(),
-            all_cpus: true,
-            ..TargetOptions::default()
-        },
-        output: Some(file.clone()),
-        null: true,
-        ..Options::default()
-    };
+    let mut options = session::options(&["true"]);
+    options.null = true;
     change(&mut options);
-    let backends = Backends::these(vec![Arc::new(script)]);
-    let mut plan = Plan::new(&options).expect("a plan");
-    plan.metrics = metrics;
-    plan.requests = plan.metrics.iter().map(Derived::request).collect();
-    let output = Output::open(&options).expect("a report");
-    let session = Session::new(&plan, &backends, output).expect("a session");
-    session.run().map_err(|failure| failure.to_string())?;
-    Ok(std::fs::read_to_string(file).expect("a report"))
+    let backend = Scripted::new("script", move |spec, _| script.open(spec)).counting_cpus();
+    let (report, _) = session::measured(backend, options, |plan| {
+        plan.metrics = metrics;
+        plan.requests = plan.metrics.iter().map(Derived::request).collect();
+    })?;
+    Ok(report)
 }
 
 fn script() -> Script {
-    let mut capabilities = Capabilities::none();
-    capabilities.targets = TargetKinds::ALL_CPUS;
-    capabilities.features = Features::HARDWARE_EVENTS;
     Script {
-        capabilities,
         counts: COUNTS.to_vec(),
         counters: 6,
         running: 100,

@@ -46,7 +46,7 @@ fn count(machine: &SimMachine, command: &str) -> (ExitCode, String, Vec<String>)
     let session = Session::new(&plan, &backends, output).expect("a session");
     let status = session.run().expect("no failure of its own");
     let report = std::fs::read_to_string(directory.path().join("report")).expect("a report");
-    (status, report, plan.restore_warnings(&backends))
+    (status, report, backends.restore_warnings(&plan))
 }
 
 fn line<'r>(report: &'r str, event: &str) -> &'r str {

@@ -15,6 +15,8 @@ use quipu::msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stre
 use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
 use quipu_pmu::{Clock, ManualClock, MonotonicClock, VirtualPmu};
+use quipu_shell::signals::is_ignored;
+use quipu_stat::notes::taken_over;
 use quipu_stat::{
     AggregateBy, Aggregation, Backends, Lines, Note, Options, Output, Plan, Row, Session, Sets,
     notes,
@@ -91,7 +93,7 @@ impl Measurement {
         self.sets.disable().expect("no failure of the run");
         let rows = self.rows();
         let mut notes = notes(&self.sets, &rows, None);
-        notes.extend(self.backends.taken_over());
+        notes.extend(taken_over(&self.backends));
         (rows, notes)
     }
 }
@@ -506,7 +508,7 @@ fn signals_that_end_a_measurement_leave_the_registers_as_they_were() {
         Signal::SIGHUP,
         Signal::SIGQUIT,
     ] {
-        if signal == Signal::SIGHUP && hangup_is_ignored() {
+        if signal == Signal::SIGHUP && is_ignored(signal as i32) {
             eprintln!("SKIP signals_that_end_a_measurement: SIGHUP is ignored here");
             continue;
         }
@@ -539,12 +541,4 @@ fn after_a_kill_the_journal_puts_the_registers_back() {
         "{repairs:?}"
     );
     assert_eq!(held(&kept), LEFT);
-}
-
-/// Returns true if the tests themselves were started with SIGHUP ignored, as by nohup(1): quipu ignores it then.
-fn hangup_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("proc(5)");
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a mask");
-    mask & 1 != 0
 }

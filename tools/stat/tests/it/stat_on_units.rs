@@ -1,118 +1,48 @@
 //! The command on units outside of the cores: instances are added up or have lines of their own, and values with a
 //! unit are reported in it.
 
-use std::sync::Arc;
+use quipu_hal::{EventInfo, GroupSpec, Part, Reading, Result};
+use quipu_scripted::{Scripted, ScriptedGroup};
+use quipu_stat::Options;
 
-use quipu_hal::{
-    Backend, Capabilities, EventInfo, Features, Group, GroupSpec, Part, ReadBuf, Reading, Result,
-    Simultaneity, Target, TargetKinds,
-};
-use quipu_shell::target::TargetOptions;
-use quipu_stat::{Backends, Options, Output, Plan, Session};
+use crate::session::{measured, options};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Two sockets with an energy counter each, and three memory controllers; counter values are in `values`.
-struct Units {
-    capabilities: Capabilities,
-}
-
-impl Backend for Units {
-    fn name(&self) -> &'static str {
-        "units"
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
-        let name = spec.members[0].event.to_string();
-        let mut info = EventInfo::counter(name.clone());
-        // CPU, instance and value of each part.
-        let parts = if name == "energy-pkg" {
-            info.unit = "Joules".into();
-            info.scale = 2.0_f64.powi(-32);
-            vec![(0, "power", 3 << 31), (8, "power", 1 << 32)]
-        } else {
-            vec![
-                (0, "uncore_imc_10", 4),
-                (0, "uncore_imc_2", 20),
-                (8, "uncore_imc_2", 300),
-            ]
-        };
-        let part = |(cpu, pmu, _): &(u32, &str, u64)| Part::on_cpu(*cpu).with_pmu(*pmu);
-        Ok(Box::new(UnitGroup {
-            members: vec![info],
-            parts: parts.iter().map(part).collect(),
-            values: parts.iter().map(|(.., value)| *value).collect(),
-        }))
-    }
-}
-
-struct UnitGroup {
-    members: Vec<EventInfo>,
-    parts: Vec<Part>,
-    values: Vec<u64>,
-}
-
-impl Group for UnitGroup {
-    fn members(&self) -> &[EventInfo] {
-        &self.members
-    }
-
-    fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    fn simultaneity(&self) -> Simultaneity {
-        Simultaneity::Atomic
-    }
-
-    fn enable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn disable(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
-        for (at, value) in self.values.iter().enumerate() {
+/// Opens an event of two sockets with an energy counter each, or of three memory controllers.
+fn units(spec: &GroupSpec) -> Result<ScriptedGroup> {
+    let name = spec.members[0].event.to_string();
+    let mut info = EventInfo::counter(name.clone());
+    // CPU, instance and value of each part.
+    let parts = if name == "energy-pkg" {
+        info.unit = "Joules".into();
+        info.scale = 2.0_f64.powi(-32);
+        vec![(0, "power", 3 << 31), (8, "power", 1 << 32)]
+    } else {
+        vec![
+            (0, "uncore_imc_10", 4),
+            (0, "uncore_imc_2", 20),
+            (8, "uncore_imc_2", 300),
+        ]
+    };
+    let part = |(cpu, pmu, _): &(u32, &str, u64)| Part::on_cpu(*cpu).with_pmu(*pmu);
+    let group = ScriptedGroup::of_members(vec![info]).in_parts(parts.iter().map(part).collect());
+    Ok(group.reading(move |out| {
+        for (at, (.., value)) in parts.iter().enumerate() {
             out[at][0] = Reading::new(*value, SECOND, SECOND);
         }
         Ok(())
-    }
+    }))
 }
 
 /// Returns the report of counting an event on all CPUs.
 fn report(event: &str, change: impl FnOnce(&mut Options)) -> String {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("report");
-    let mut options = Options {
-        event: vec![event.into()],
-        target: TargetOptions {
-            command: ["true"].map(Into::into).into(),
-            all_cpus: true,
-            ..TargetOptions::default()
-        },
-        output: Some(file.clone()),
-        ..Options::default()
-    };
+    let mut options = options(&["true"]);
+    options.event = vec![event.into()];
     change(&mut options);
-    let mut capabilities = Capabilities::none();
-    capabilities.targets = TargetKinds::ALL_CPUS;
-    capabilities.features = Features::HARDWARE_EVENTS;
-    let backends = Backends::these(vec![Arc::new(Units { capabilities })]);
-    let plan = Plan::new(&options).expect("a plan");
-    let output = Output::open(&options).expect("a report");
-    let session = Session::new(&plan, &backends, output).expect("a session");
-    session.run().expect("no failure of its own");
-    std::fs::read_to_string(file).expect("a report")
+    let backend = Scripted::new("units", |spec, _| units(spec)).counting_cpus();
+    let (report, _) = measured(backend, options, |_| {}).expect("no failure of its own");
+    report
 }
 
 /// Returns the places, values, units and names in comma-separated values.

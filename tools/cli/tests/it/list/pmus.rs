@@ -4,7 +4,8 @@ use std::path::Path;
 
 use quipu::{ErrorKind, Target};
 
-use quipu_cli::list::catalog::{Catalog, ListedEvent};
+use quipu_cli::list::catalog::Catalog;
+use quipu_cli::list::entry::ListedEvent;
 use quipu_cli::list::selection::{EventKind, ListFilter};
 use quipu_linux::sysfs::SysfsPmus;
 use quipu_linux::tracefs::Tracefs;

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 
 use quipu::{Error, ErrorKind, Event, EventSpec, Software, Target};
 
-use quipu_cli::list::catalog::ListedEvent;
-use quipu_cli::list::probe::{OpenedEvent, State, open_here, probe};
+use quipu_cli::list::entry::{ListedEvent, OpenedEvent, State};
+use quipu_cli::list::probe::{open_here, probe};
 use quipu_cli::list::selection::EventKind;
 
 const OPENED: OpenedEvent = OpenedEvent {

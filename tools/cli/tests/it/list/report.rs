@@ -2,8 +2,8 @@
 
 use quipu::{Error, ErrorKind, EventSpec, Software, Target};
 
-use quipu_cli::list::catalog::{Catalog, ListedEvent};
-use quipu_cli::list::probe::{OpenedEvent, State};
+use quipu_cli::list::catalog::Catalog;
+use quipu_cli::list::entry::{ListedEvent, OpenedEvent, State};
 use quipu_cli::list::report::{json, text};
 use quipu_cli::list::selection::EventKind;
 use quipu_shell::terminal::Layout;

@@ -4,8 +4,10 @@ use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
+use quipu_shell::signals::is_ignored;
+
 use super::{Bench, skip};
-use crate::interrupted::{Running, hangup_is_ignored, start};
+use crate::interrupted::{Running, start};
 
 impl Running {
     /// Sends a signal to quipu alone.
@@ -59,7 +61,7 @@ fn a_signal_to_quipu_alone_reaches_the_command() {
         return;
     };
     for (signal, status) in [("-INT", 130), ("-QUIT", 131), ("-TERM", 143), ("-HUP", 129)] {
-        if signal == "-HUP" && hangup_is_ignored() {
+        if signal == "-HUP" && is_ignored(libc::SIGHUP) {
             skip("a_signal_to_quipu_alone: -HUP", "SIGHUP is ignored here");
             continue;
         }

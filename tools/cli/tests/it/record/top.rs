@@ -5,8 +5,9 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use quipu_shell::signals::is_ignored;
+
 use super::{Bench, skip, stderr};
-use crate::interrupted::hangup_is_ignored;
 
 /// Spins in a function of its own until it is killed.
 const SPIN: &str = r"
@@ -341,7 +342,7 @@ fn signals_and_the_end_of_the_process_give_the_terminal_back() {
         return;
     };
     for signal in ["-TERM", "-HUP", "end"] {
-        if signal == "-HUP" && hangup_is_ignored() {
+        if signal == "-HUP" && is_ignored(libc::SIGHUP) {
             skip(TEST, "SIGHUP is ignored here");
             continue;
         }

@@ -1,7 +1,8 @@
 //! Notes: each reason once, with its events.
 
 use quipu::{Error, ErrorKind, Hardware, Software};
-use quipu_stat::notes::{Notes, is_unsupported, why};
+use quipu_stat::notes::Notes;
+use quipu_stat::reasons::{is_unsupported, why};
 
 use super::sample;
 

@@ -1,0 +1,33 @@
+//! The recording that is to be read: a file or standard input.
+
+use std::path::Path;
+
+use quipu_perf_data::Error;
+
+use quipu_shell::Failure;
+
+/// A recording that is to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// The file; `-` is standard input.
+    pub(crate) path: &'a Path,
+    /// True if files of other users are read.
+    pub(crate) force: bool,
+    /// True if inlined functions and source lines are looked up.
+    pub(crate) lines: bool,
+}
+
+impl Input<'_> {
+    /// Returns the failure of reading it.
+    pub(super) fn unreadable(self, error: &Error) -> Failure {
+        Failure::new(format_args!("cannot read {}: {error}", name(self.path)))
+    }
+}
+
+/// Returns the name of an input in messages.
+pub fn name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
