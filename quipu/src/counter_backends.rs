@@ -6,7 +6,7 @@ use quipu_hal::{Backend, Error, ErrorKind, Event, Result};
 
 use crate::{BackendStatus, Machine};
 
-/// How programs and users consent, and how the choice is overridden.
+/// The way to consent, or to override the choice.
 const CONSENT: &str = "`quipu stat --backend msr -C LIST` counts with them, on CPUs";
 
 impl Machine {

@@ -1,4 +1,4 @@
-//! Where an event can be counted: on every CPU, on some core PMUs, or by the instances of a unit outside of the cores.
+//! The places where an event can be counted: on every CPU, on some core PMUs, or by the instances of a unit outside of the cores.
 
 #[cfg(feature = "names")]
 use std::ffi::CString;

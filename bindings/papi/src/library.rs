@@ -12,7 +12,7 @@ pub(crate) const LOW_LEVEL: c_int = 1;
 pub(crate) const HIGH_LEVEL: c_int = 2;
 pub(crate) const THREAD_LEVEL: c_int = 4;
 
-/// What is initialized, in which process, and for which version of the interface.
+/// The state of initialization: the levels, the process, and the version of the interface.
 pub(crate) struct Library {
     /// The levels that are initialized, as bits.
     pub(crate) level: AtomicI32,

@@ -1,4 +1,4 @@
-//! What pointers of the caller point to, and texts as C has them.
+//! Reads and writes through the caller's pointers, and texts as C has them.
 
 use std::ffi::{CStr, CString, c_char};
 

@@ -1,4 +1,4 @@
-//! What programs ask of components: `PAPI_component_info_t`, and the functions that disable one.
+//! Answers about components: `PAPI_component_info_t`, and the functions that disable one.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What was not unwound, for a note.
+//! Chains that were not unwound, for a note.
 
 /// Copies of stacks that are not unwound.
 #[derive(Debug, Default)]

@@ -39,7 +39,7 @@ fn without_a_request_all_counters_are_read() {
             " ctr0 =                    0  [not set]",
             " ctr1 =                    0  [not set]",
             "  tsc =              3000000",
-            "  idl =                    0",
+            "  idl =                 1000",
         ]
     );
     assert_eq!(stdout("--simulate amd64-2019:k8").lines().count(), 5);
