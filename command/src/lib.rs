@@ -2,7 +2,6 @@
 #![cfg(unix)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
 
-mod exec;
 mod running;
 mod start;
 mod suspended;
@@ -13,7 +12,7 @@ use std::io;
 
 use quipu_hal::{Error, ErrorKind};
 
-pub use running::{Exit, Running};
+pub use running::{Exit, Running, Streams};
 pub use start::standard_error_was_closed;
 pub use suspended::SuspendedCommand;
 

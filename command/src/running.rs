@@ -1,7 +1,9 @@
 //! A command that executes its program, and its end.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -25,6 +27,32 @@ pub struct Running {
     pid: i32,
     resumed: Instant,
     exit: Option<Exit>,
+    streams: Option<Streams>,
+    /// Brings the streams, if they were not there when it was resumed.
+    spawned: Receiver<io::Result<Child>>,
+}
+
+/// The other ends of the streams of a command that are pipes
+/// ([`Stdio::piped`](std::process::Stdio::piped)). Take them to use them.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Streams {
+    /// Writes to its standard input. [`Running::wait`] closes it, if it is still here.
+    pub stdin: Option<ChildStdin>,
+    /// Reads from its standard output.
+    pub stdout: Option<ChildStdout>,
+    /// Reads from its standard error.
+    pub stderr: Option<ChildStderr>,
+}
+
+impl From<Child> for Streams {
+    fn from(child: Child) -> Self {
+        Self {
+            stdin: child.stdin,
+            stdout: child.stdout,
+            stderr: child.stderr,
+        }
+    }
 }
 
 /// The exit status and the resource usage of a command.
@@ -46,12 +74,29 @@ pub struct Exit {
 }
 
 impl Running {
-    pub(crate) fn new(pid: i32, resumed: Instant) -> Self {
+    pub(crate) fn new(
+        pid: i32,
+        resumed: Instant,
+        child: Option<Child>,
+        spawned: Receiver<io::Result<Child>>,
+    ) -> Self {
         Self {
             pid,
             resumed,
             exit: None,
+            streams: child.map(Streams::from),
+            spawned,
         }
+    }
+
+    /// Returns the other ends of the command's pipes. Waits until it executes its program, if that was not seen when it
+    /// was [resumed](crate::SuspendedCommand::resume).
+    pub fn streams(&mut self) -> &mut Streams {
+        let spawned = &self.spawned;
+        self.streams.get_or_insert_with(|| {
+            let child = spawned.recv().ok().and_then(io::Result::ok);
+            child.map(Streams::from).unwrap_or_default()
+        })
     }
 
     /// Returns the id of the process.
@@ -76,11 +121,18 @@ impl Running {
         })
     }
 
-    /// Waits until the process ends. A signal that this process handles does not end the wait.
+    /// Waits until the process ends, after closing its standard input if that is a pipe. A signal that this process
+    /// handles does not end the wait.
     ///
     /// # Errors
     /// When other code of this process has waited for it, or SIGCHLD is ignored.
     pub fn wait(&mut self) -> Result<Exit> {
+        // It may wait for the end of its input.
+        drop(
+            self.streams
+                .as_mut()
+                .and_then(|streams| streams.stdin.take()),
+        );
         loop {
             if let Some(exit) = self.collect(0)? {
                 return Ok(exit);

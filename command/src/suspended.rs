@@ -1,54 +1,69 @@
-//! A forked process that waits for a byte before it executes its program.
+//! A process that waits for a byte before it executes its program.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::mem;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{Pid, close, getpid, read, write};
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::exec::{self, Program};
 use crate::os_error;
 use crate::running::Running;
 
-/// Locked while a child's end of its socket pair is open in this process.
+/// Locked while a process is made, so that another that is made at the same time inherits less of its descriptors.
 static SPAWNING: Mutex<()> = Mutex::new(());
 
-/// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that other code of this one forked
-/// meanwhile has the child's end of the link too and keeps it open, and a program on a file system that does not answer
+/// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that was forked by
+/// another thread may have the descriptor whose end is waited for, and a program on a file system that does not answer
 /// does not execute.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A command that has a process and does not execute its program before [`resume`](Self::resume), so
 /// that counters can be attached first, with [`enable_on_exec`] and [`inherit`].
 ///
-/// It inherits the standard streams, environment and directory of this process, and starts with no
-/// signal blocked and SIGPIPE at its default. Dropping it kills the process.
+/// It is any [`Command`], with its streams, environment, directory, ids and groups. It starts with no signal blocked
+/// and SIGPIPE at its default. Dropping it kills the process.
 ///
 /// ```
 /// # fn main() -> quipu_hal::Result<()> {
+/// use std::io::Read;
+/// use std::process::{Command, Stdio};
+///
 /// use quipu_command::SuspendedCommand;
 /// use quipu_hal::{Attributes, Backend, GroupSpec, Software, Target};
 /// use quipu_posix::PosixBackend;
 ///
-/// let command = SuspendedCommand::spawn("true", ["ignored"])?;
+/// let mut command = Command::new("sh");
+/// command.args(["-c", "echo $N"]).env("N", "five").stdout(Stdio::piped());
+/// let suspended = SuspendedCommand::of(command)?;
 /// let spec = GroupSpec::single(Software::PageFaults).with_attributes(
 ///     Attributes::default()
 ///         .with_inherit(true)
 ///         .with_enable_on_exec(true)
 ///         .with_disabled(true),
 /// );
-/// let mut group = PosixBackend::new().open(&spec, &Target::Thread(command.pid()))?;
-/// let exit = command.resume()?.wait()?;
+/// let mut group = PosixBackend::new().open(&spec, &Target::Thread(suspended.pid()))?;
+/// let mut running = suspended.resume()?;
+/// let mut text = String::new();
+/// let mut output = running.streams().stdout.take().expect("it is piped");
+/// output.read_to_string(&mut text).expect("it is text");
+/// let exit = running.wait()?;
 /// let mut buf = group.read_buf();
 /// group.read(&mut buf)?;
-/// println!("{}: {:?} page faults", exit.status, buf[0][0].count());
+/// println!("{}: {text}{:?} page faults", exit.status, buf[0][0].count());
 /// # assert!(exit.status.success());
+/// # assert_eq!(text, "five\n");
 /// # Ok(())
 /// # }
 /// ```
@@ -57,65 +72,74 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// [`inherit`]: quipu_hal::Attributes::inherit
 #[derive(Debug)]
 pub struct SuspendedCommand {
-    process: KillOnDrop,
-    /// Carries one byte to the child, which resumes it; back come the errno of a failed execve(2), or
-    /// the end of the stream once the program executes.
+    pid: Pid,
+    /// Carries the process's id here, and one byte to the process, which resumes it.
     link: UnixStream,
+    /// The outcome of [`Command::spawn`], which returns when the program executes.
+    spawned: Receiver<io::Result<Child>>,
     program: OsString,
 }
 
-/// A child that is killed and waited for when dropped.
-#[derive(Debug)]
-struct KillOnDrop(Pid);
-
 impl SuspendedCommand {
-    /// Forks the process of a command. The program is looked up in `PATH`, unless it has a `/`, as
-    /// execvp(3) does it.
+    /// Makes the process of a command, by a thread that waits until it executes its program, as
+    /// [`Command::spawn`] does.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when an argument contains a NUL
-    /// byte; else when there can be no further process or file. A program that does not exist is
-    /// reported by [`resume`](Self::resume).
-    pub fn spawn<A: AsRef<OsStr>>(
-        program: impl AsRef<OsStr>,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Self> {
-        let program = program.as_ref();
-        let fail = |e: &io::Error| os_error(&format!("start {}", program.display()), e);
-        let mut prepared =
-            Program::new(program, arguments, std::env::vars_os()).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::InvalidConfiguration,
-                    format!("start {}", program.display()),
-                )
-                .with_reason("an argument contains a NUL byte")
-            })?;
-        // A child forked by another thread in between would inherit this child's end of the link,
-        // and keep `resume` waiting.
+    /// byte; [`NoSuchTarget`](ErrorKind::NoSuchTarget) when the command's directory does not exist; else when there can
+    /// be no further process or file. A program that does not exist is reported by [`resume`](Self::resume).
+    pub fn of(mut command: Command) -> Result<Self> {
+        let program = command.get_program().to_owned();
+        let fail = |e: &io::Error| {
+            let attempted = format!("start {}", program.display());
+            match e.kind() {
+                io::ErrorKind::InvalidInput => {
+                    Error::new(ErrorKind::InvalidConfiguration, attempted)
+                        .with_reason("an argument contains a NUL byte")
+                }
+                _ => os_error(&attempted, e),
+            }
+        };
         let _alone = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
-        // Both ends are close-on-exec: the child's is closed when the program executes.
-        let (link, child_link) = UnixStream::pair().map_err(|e| fail(&e))?;
-        // SAFETY: the child runs `exec::child` only, which makes async-signal-safe calls only and
-        // does not return; it uses memory that was prepared before. The parent just goes on.
-        match unsafe { fork() } {
-            Err(errno) => Err(fail(&errno.into())),
-            Ok(ForkResult::Child) => exec::child(&mut prepared, link, &child_link),
-            Ok(ForkResult::Parent { child }) => Ok(Self {
-                process: KillOnDrop(child),
+        let (mut link, childs) = UnixStream::pair().map_err(|e| fail(&e))?;
+        let childs = Arc::new(childs);
+        hold(&mut command, Arc::clone(&childs), link.as_raw_fd());
+        let (sender, spawned) = mpsc::channel();
+        let spawn = move || {
+            let outcome = command.spawn();
+            if outcome.is_err() {
+                // It may have failed before it sent its id, for which the other side waits.
+                let _ = (&*childs).write_all(&0_i32.to_ne_bytes());
+            }
+            // The streams are the child's and the receiver's alone.
+            drop((command, childs));
+            let _ = sender.send(outcome);
+        };
+        let named = thread::Builder::new().name("quipu-command".to_owned());
+        named.spawn(spawn).map_err(|e| fail(&e))?;
+        let mut pid = [0; size_of::<i32>()];
+        link.read_exact(&mut pid).map_err(|e| fail(&e))?;
+        match i32::from_ne_bytes(pid) {
+            0 => Err(match spawned.recv() {
+                Ok(Err(e)) => fail(&e),
+                _ => fail(&io::Error::from(Errno::ECHILD)),
+            }),
+            pid => Ok(Self {
+                pid: Pid::from_raw(pid),
                 link,
-                program: program.to_owned(),
+                spawned,
+                program,
             }),
         }
     }
 
     /// Returns the id of the process, to attach counters to.
     pub fn pid(&self) -> i32 {
-        self.process.0.as_raw()
+        self.pid.as_raw()
     }
 
     /// Lets the process execute its program, and waits until that has happened, for 10 s at most: if
-    /// it cannot be told by then, the process counts as running, and where the program cannot be executed after all,
-    /// its exit status is 127.
+    /// it cannot be seen by then, the process counts as running.
     ///
     /// # Errors
     /// When the program cannot be executed, with the errno: a shell would exit with 127 on
@@ -123,65 +147,66 @@ impl SuspendedCommand {
     /// process is gone then.
     pub fn resume(mut self) -> Result<Running> {
         let resumed = Instant::now();
-        self.link
-            .write_all(&[0])
-            .and_then(|()| executed(&self.link, resumed + PATIENCE))
-            .map_err(|e| os_error(&format!("execute {}", self.program.display()), &e))?;
-        let pid = self.process.0.as_raw();
-        std::mem::forget(self.process);
-        Ok(Running::new(pid, resumed))
+        let fail = |e: &io::Error| os_error(&format!("execute {}", self.program.display()), e);
+        let sent = self.link.write_all(&[0]);
+        if let Err(e) = sent {
+            return Err(fail(&e));
+        }
+        let outcome = self.spawned.recv_timeout(PATIENCE);
+        if let Ok(Err(e)) = &outcome {
+            // Its process has been waited for, so that there is none to kill.
+            let failure = fail(e);
+            self.forget();
+            return Err(failure);
+        }
+        let pid = self.pid();
+        let spawned = self.forget();
+        Ok(Running::new(
+            pid,
+            resumed,
+            outcome.ok().and_then(io::Result::ok),
+            spawned,
+        ))
+    }
+
+    /// Leaves the process alone, and returns what waits for it to execute its program.
+    fn forget(mut self) -> Receiver<io::Result<Child>> {
+        let (_, none) = mpsc::channel();
+        let spawned = mem::replace(&mut self.spawned, none);
+        self.pid = Pid::from_raw(0);
+        spawned
     }
 }
 
-/// Waits until the child executes its program, which closes its end of the link, or for the deadline.
-///
-/// # Errors
-/// The errno of execve(2) that the child sent, or why the link cannot be read.
-fn executed(mut link: &UnixStream, deadline: Instant) -> io::Result<()> {
-    let mut errno = [0; 4];
-    let mut received = 0;
-    while received < errno.len() {
-        let patience = deadline.saturating_duration_since(Instant::now());
-        if patience.is_zero() {
-            return Ok(());
-        }
-        link.set_read_timeout(Some(patience))?;
-        match link.read(&mut errno[received..]) {
-            Ok(0) => return Ok(()),
-            Ok(more) => received += more,
-            Err(e) => match e.kind() {
-                io::ErrorKind::Interrupted
-                | io::ErrorKind::WouldBlock
-                | io::ErrorKind::TimedOut => {}
-                _ => return Err(e),
-            },
-        }
-    }
-    Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
-}
-
-impl Drop for KillOnDrop {
+impl Drop for SuspendedCommand {
     fn drop(&mut self) {
+        if self.pid.as_raw() == 0 {
+            return;
+        }
         // The child has not been waited for, so the id is still its own.
-        let _ = kill(self.0, Signal::SIGKILL);
-        while waitpid(self.0, None) == Err(Errno::EINTR) {}
+        let _ = kill(self.pid, Signal::SIGKILL);
+        while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+        // What it had of descriptors here is closed then.
+        let _ = self.spawned.recv_timeout(PATIENCE);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_link_that_stays_open_is_not_waited_for_without_end() {
-        let (link, child) = UnixStream::pair().expect("a pair");
-        let soon = || Instant::now() + Duration::from_millis(20);
-        executed(&link, soon()).expect("nothing was sent");
-        let errno = libc::ENOENT.to_ne_bytes();
-        (&child).write_all(&errno).expect("sent");
-        let e = executed(&link, Instant::now() + PATIENCE).expect_err("an errno was sent");
-        assert_eq!(e.raw_os_error(), Some(libc::ENOENT));
-        drop(child);
-        executed(&link, Instant::now() + PATIENCE).expect("the program executes");
-    }
+/// Has the process of a command send its id and wait for a byte, last before it executes its program.
+fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
+    let wait = move || {
+        // Open here too, the link would never end for the child when the parent exits.
+        let _ = close(parents_end);
+        write(&*link, &getpid().as_raw().to_ne_bytes())?;
+        let mut byte = [0];
+        loop {
+            match read(&*link, &mut byte) {
+                Ok(1) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                _ => return Err(Errno::ECANCELED.into()),
+            }
+        }
+    };
+    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid and read, which are async-signal-safe
+    // (signal-safety(7)), and makes errors of numbers, which allocates nothing.
+    unsafe { command.pre_exec(wait) };
 }

@@ -4,12 +4,6 @@ use std::mem::MaybeUninit;
 
 use nix::errno::Errno;
 
-/// Ends the process without running what belongs to a parent that it was forked from: destructors, functions of atexit(3). It is async-signal-safe.
-pub(crate) fn exit_at_once(code: i32) -> ! {
-    // SAFETY: the process ends; what other threads and the C library would do at its end is not done.
-    unsafe { libc::_exit(code) }
-}
-
 /// Calls wait4(2), which reports the resource usage too: returns the raw status and the usage, or `None` if the child
 /// is still running.
 pub(crate) fn wait4(pid: i32, flags: libc::c_int) -> nix::Result<Option<(i32, libc::rusage)>> {

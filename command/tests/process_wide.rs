@@ -1,6 +1,7 @@
 //! Own process: counts the open descriptors and the children of the whole process, one test at a time.
 #![cfg(unix)]
 
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,10 +44,10 @@ fn suspending_resuming_and_failing_leave_nothing_open() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = open_descriptors();
     for _ in 0..100 {
-        drop(SuspendedCommand::spawn("true", [""; 0]).expect("a process"));
-        let missing = SuspendedCommand::spawn("/nowhere/at/all", [""; 0]).expect("a process");
+        drop(SuspendedCommand::of(Command::new("true")).expect("a process"));
+        let missing = SuspendedCommand::of(Command::new("/nowhere/at/all")).expect("a process");
         assert!(missing.resume().is_err());
-        let suspended = SuspendedCommand::spawn("true", [""; 0]).expect("a process");
+        let suspended = SuspendedCommand::of(Command::new("true")).expect("a process");
         let mut running = suspended.resume().expect("it executes");
         let waited = running.wait_timeout(Duration::from_secs(60));
         assert!(waited.is_ok() && running.wait().is_ok());
@@ -60,7 +61,9 @@ fn an_exit_has_the_times_and_the_peak_of_the_command() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = usage_of_children();
     let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; x=$(head -c 30000000 /dev/zero | tr '\\0' x)";
-    let suspended = SuspendedCommand::spawn("sh", ["-c", script]).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    let suspended = SuspendedCommand::of(command).unwrap();
     let exit = suspended.resume().unwrap().wait().unwrap();
     let after = usage_of_children();
     for (told, i) in [(exit.user_time, 0), (exit.system_time, 1)] {

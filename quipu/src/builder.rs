@@ -165,6 +165,37 @@ impl EventSetBuilder {
         self.restate(self.attributes.with_enable_on_exec(yes))
     }
 
+    /// Sets a command as what is measured: its process and all that it starts, from execve(2) on. It sets the target,
+    /// [`inherit`](Self::inherit) and [`enable_on_exec`](Self::enable_on_exec).
+    ///
+    /// ```
+    /// # #[cfg(unix)]
+    /// # fn main() -> quipu::Result<()> {
+    /// use std::process::{Command, Stdio};
+    ///
+    /// use quipu::EventSet;
+    /// use quipu::command::SuspendedCommand;
+    ///
+    /// let mut command = Command::new("ls");
+    /// command.stdout(Stdio::null());
+    /// let suspended = SuspendedCommand::of(command)?;
+    /// let mut set = EventSet::builder().events("page-faults")?.of_command(&suspended).open()?;
+    /// let mut counts = set.counts();
+    /// let exit = suspended.resume()?.wait()?;
+    /// set.read(&mut counts)?;
+    /// println!("{}: {:?} page faults", exit.status, counts.by_name("page-faults").map(|e| e.total()));
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(unix))]
+    /// # fn main() {}
+    /// ```
+    #[cfg(all(feature = "command", unix))]
+    pub fn of_command(&mut self, command: &crate::command::SuspendedCommand) -> &mut Self {
+        self.target(Target::Process(command.pid()))
+            .inherit(true)
+            .enable_on_exec(true)
+    }
+
     /// Adds the attributes of the set to those that each group has by itself.
     fn restate(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;

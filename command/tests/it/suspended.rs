@@ -1,8 +1,11 @@
 //! Commands are suspended, resumed and waited for.
 
+use std::ffi::OsStr;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::kill;
@@ -10,9 +13,14 @@ use nix::unistd::Pid;
 use quipu_command::{Exit, SuspendedCommand};
 use quipu_hal::ErrorKind;
 
+fn suspended(program: impl AsRef<OsStr>, arguments: &[&str]) -> SuspendedCommand {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    SuspendedCommand::of(command).expect("a process")
+}
+
 fn run(program: &str, arguments: &[&str]) -> Exit {
-    let suspended = SuspendedCommand::spawn(program, arguments).expect("a process");
-    let mut running = suspended.resume().expect("it executes");
+    let mut running = suspended(program, arguments).resume().expect("it executes");
     running.wait().expect("it ends")
 }
 
@@ -41,7 +49,7 @@ fn the_exit_status_is_the_commands() {
 #[test]
 fn a_program_that_cannot_be_executed_is_told_with_its_errno() {
     let fail = |program: &Path| {
-        let suspended = SuspendedCommand::spawn(program, [""; 0]).expect("a process");
+        let suspended = suspended(program, &[]);
         let pid = suspended.pid();
         let e = suspended.resume().expect_err("no such program");
         assert!(!exists(pid), "its process is gone");
@@ -57,7 +65,9 @@ fn a_program_that_cannot_be_executed_is_told_with_its_errno() {
     let forbidden = (ErrorKind::NoPermission, Some(libc::EACCES));
     assert_eq!(fail(&file), forbidden);
     assert_eq!(fail(dir.path()), forbidden);
-    let nul = SuspendedCommand::spawn("true", ["a\0b"]).expect_err("a NUL");
+    let mut nul = Command::new("true");
+    nul.arg("a\0b");
+    let nul = SuspendedCommand::of(nul).expect_err("a NUL");
     assert_eq!(nul.kind(), ErrorKind::InvalidConfiguration);
 }
 
@@ -73,7 +83,7 @@ fn a_script_without_an_interpreter_line_goes_to_the_shell() {
 
 #[test]
 fn dropped_while_suspended_it_is_gone() {
-    let suspended = SuspendedCommand::spawn("sleep", ["1000"]).expect("a process");
+    let suspended = suspended("sleep", &["1000"]);
     let pid = suspended.pid();
     drop(suspended);
     assert!(!exists(pid));
@@ -81,7 +91,7 @@ fn dropped_while_suspended_it_is_gone() {
 
 #[test]
 fn the_wait_can_end_before_the_command() {
-    let suspended = SuspendedCommand::spawn("sleep", ["1000"]).expect("a process");
+    let suspended = suspended("sleep", &["1000"]);
     let mut running = suspended.resume().expect("it executes");
     let waited = running.wait_timeout(Duration::from_millis(1));
     assert_eq!(waited, Ok(None));
@@ -126,4 +136,68 @@ fn the_environment_and_the_arguments_are_passed_on() {
         std::fs::read_to_string(file).expect("written"),
         "[a b][][ü*]"
     );
+}
+
+#[test]
+fn a_command_has_the_streams_the_environment_and_the_directory_that_it_was_given() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "cat; pwd -P; printf %s \"$N$HOME\"; printf e >&2"])
+        .env_clear()
+        .env("N", "five")
+        .env("PATH", std::env::var_os("PATH").expect("there is a PATH"))
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let suspended = SuspendedCommand::of(command).expect("a process");
+    let mut running = suspended.resume().expect("it executes");
+    let streams = running.streams();
+    let mut input = streams.stdin.take().expect("a pipe");
+    input.write_all(b"in\n").expect("it reads");
+    drop(input);
+    let [mut out, mut err] = [String::new(), String::new()];
+    let mut stdout = streams.stdout.take().expect("a pipe");
+    stdout.read_to_string(&mut out).expect("text");
+    let mut stderr = streams.stderr.take().expect("a pipe");
+    stderr.read_to_string(&mut err).expect("text");
+    assert!(running.wait().expect("it ends").status.success());
+    let here = dir.path().canonicalize().expect("it is there");
+    assert_eq!(out, format!("in\n{}\nfive", here.display()));
+    assert_eq!(err, "e");
+}
+
+#[test]
+fn the_wait_closes_an_input_that_nobody_took() {
+    let mut command = Command::new("cat");
+    command.stdin(Stdio::piped());
+    let suspended = SuspendedCommand::of(command).expect("a process");
+    let mut running = suspended.resume().expect("it executes");
+    assert!(running.wait().expect("its input ends").status.success());
+}
+
+#[test]
+fn a_directory_that_is_missing_is_reported_before_anything_is_attached() {
+    let mut command = Command::new("true");
+    command.current_dir("/nowhere/at/all");
+    let missing = SuspendedCommand::of(command).expect_err("no such directory");
+    assert_eq!(missing.kind(), ErrorKind::NoSuchTarget);
+    assert_eq!(missing.errno(), Some(libc::ENOENT));
+}
+
+/// Each waits for its own byte, in any order.
+#[test]
+fn several_are_suspended_at_a_time() {
+    let commands: Vec<_> = (0..8)
+        .map(|n| suspended("sh", &["-c", &format!("exit {n}")]))
+        .collect();
+    for (n, command) in commands.into_iter().enumerate().rev() {
+        let exit = command
+            .resume()
+            .expect("it executes")
+            .wait()
+            .expect("it ends");
+        assert_eq!(exit.status.code(), Some(n as i32));
+    }
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::{env, fs, io};
+use std::{env, fs, io, process};
 
 use quipu::command::{Running, SuspendedCommand};
 use quipu::{ErrorKind, Target};
@@ -28,7 +28,11 @@ pub fn suspend(
     if !may_exist(program) {
         return Err(not_found(program));
     }
-    let spawn = || SuspendedCommand::spawn(program, arguments);
+    let spawn = || {
+        let mut command = process::Command::new(program);
+        command.args(arguments);
+        SuspendedCommand::of(command)
+    };
     let suspended = match cpus {
         Some(cpus) => on_cpus(cpus, spawn)?,
         None => spawn(),
@@ -38,18 +42,21 @@ pub fn suspend(
 
 /// Returns true if there is a file that execvp(3) would try for a program: nothing is touched for one that there is not.
 fn may_exist(program: &OsStr) -> bool {
+    is_any(
+        program,
+        |found| !matches!(found, Err(e) if e.kind() == io::ErrorKind::NotFound),
+    )
+}
+
+/// Returns true if one of the files that execvp(3) would try for a program satisfies a condition.
+fn is_any(program: &OsStr, condition: impl Fn(io::Result<fs::Metadata>) -> bool) -> bool {
     if program.as_bytes().contains(&b'/') {
-        return !matches!(fs::metadata(program), Err(e) if e.kind() == io::ErrorKind::NotFound);
+        return condition(fs::metadata(program));
     }
     // Without PATH the system has a default of its own.
     env::var_os("PATH").is_none_or(|path| {
         let mut directories = env::split_paths(&path);
-        directories.any(|directory| {
-            !directory
-                .join(program)
-                .metadata()
-                .is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-        })
+        directories.any(|directory| condition(directory.join(program).metadata()))
     })
 }
 
@@ -66,7 +73,15 @@ fn not_found(program: &OsStr) -> Failure {
 
 /// Returns the failure of a command that could not be executed, with a shell's exit status.
 pub fn not_executed(program: &OsStr, error: &quipu::Error) -> Failure {
-    if error.kind() == ErrorKind::NoSuchTarget && !may_exist(program) {
+    // As for a shell, a directory that may not be searched has no commands.
+    let is_missing = match error.kind() {
+        ErrorKind::NoSuchTarget => !may_exist(program),
+        ErrorKind::NoPermission => {
+            !program.as_bytes().contains(&b'/') && !is_any(program, |found| found.is_ok())
+        }
+        _ => false,
+    };
+    if is_missing {
         return not_found(program);
     }
     let program = program.to_string_lossy();
