@@ -156,6 +156,15 @@ impl BackendName {
         names
     }
 
+    /// Returns the backends that a machine may have and that change nothing on it but counters.
+    pub(crate) fn of_this_machine() -> Vec<Self> {
+        #[allow(unused_mut, reason = "elsewhere than on a Unix there are no others")]
+        let mut names = vec![Self::Linux];
+        #[cfg(unix)]
+        names.extend([Self::Pctr, Self::Posix]);
+        names
+    }
+
     /// Returns true for a simulated machine.
     pub(crate) fn is_simulated(self) -> bool {
         self.to_string().starts_with("sim")
