@@ -181,7 +181,7 @@ impl BackendName {
             }),
             #[cfg(unix)]
             Self::SimMsr(generation) => {
-                let machine = simulated_msr::Machine::new(generation)?;
+                let machine = simulated_msr::SimulatedMsrFixture::new(generation)?;
                 Ok(Tested {
                     pmu: Some(format!("simulated: {}", machine.description())),
                     fixture: Arc::new(machine),
@@ -193,7 +193,7 @@ impl BackendName {
             Self::Pctr => pctr::fixture(device),
             #[cfg(unix)]
             Self::SimPctr(era, processor) => Ok(Tested {
-                fixture: Arc::new(simulated_pctr::Machine::new(era, processor)?),
+                fixture: Arc::new(simulated_pctr::SimulatedPctrFixture::new(era, processor)?),
                 pmu: Some(format!(
                     "simulated: {} behind the driver of {}",
                     processor.name(),
