@@ -144,7 +144,7 @@ impl Record {
             .rewind()
             .and_then(|()| (&self.file).take(1 << 16).read_to_end(&mut text))
             .map_err(|e| failed("read", &self.path, &e))?;
-        // What is not text was not written by Quipu, and is no complete record.
+        // Quipu writes text alone: anything else is no complete record.
         Ok(String::from_utf8(text).unwrap_or_default())
     }
 

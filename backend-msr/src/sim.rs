@@ -102,6 +102,15 @@ impl SimulatedMsrs {
         }
     }
 
+    /// Returns the events that the counters of a CPU count now, each once, as a [`Stretch`] names them.
+    pub fn counted(&self, cpu: u32) -> Vec<u64> {
+        let counted = self.machine.cpu(cpu).map(|cpu| cpu.counted());
+        let mut events = counted.unwrap_or_default();
+        events.sort_unstable();
+        events.dedup();
+        events
+    }
+
     /// Returns every register of a CPU with its value, without the time stamp counter.
     pub fn dump(&self, cpu: u32) -> Vec<(u32, u64)> {
         self.machine

@@ -146,7 +146,7 @@ fn set(file: &File, byte: u8, kind: LockKind) -> nix::Result<()> {
 /// Returns the process that has locked a byte for writing (`F_GETLK`), if another has. A lock of flock(2), which takes no
 /// permission to write and on OpenBSD is in the way of these, has no process.
 fn owner(file: &File, byte: u8) -> Option<Claimed> {
-    // What is in the way of a lock for reading is one for writing.
+    // Only a lock for writing conflicts with one for reading.
     let mut found = byte_lock(byte, READ_LOCK);
     fcntl(file, FcntlArg::F_GETLK(&mut found)).ok()?;
     let is_set = found.l_type != UNLOCKED;

@@ -129,7 +129,7 @@ impl PctrDevice for NodeDevice {
     }
 }
 
-/// Returns the number of CPUs that threads run on; 1 if the system does not tell.
+/// Returns the number of CPUs that threads run on; 1 if the system does not report it.
 pub(crate) fn cpus_online() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -42,7 +42,8 @@ pub struct Core {
     pub native_model: Option<u32>,
     /// Its counters, as it describes them itself; empty when it does not.
     pub counters: Vec<CounterBank>,
-    /// The version of Intel's architectural performance monitoring (CPUID leaf 0xA), or 0.
+    /// The version of Intel's architectural performance monitoring (CPUID leaf 0xA) or of AMD's (function
+    /// 8000_0022), or 0.
     pub perfmon_version: u8,
     /// The architectural events that it has (CPUID leaf 0xA).
     pub architectural_events: ArchitecturalEvents,
@@ -63,6 +64,26 @@ impl Core {
             architectural_events: ArchitecturalEvents::default(),
             has_pmu_v3: false,
         }
+    }
+
+    /// Describes its counters as CPUID does: `Intel architectural version 5, 8 general and 4 fixed counters of 48
+    /// bits`. `None` for a CPU, or a virtual one, whose CPUID lists none.
+    pub fn counters_by_cpuid(&self) -> Option<String> {
+        if self.perfmon_version == 0 {
+            return None;
+        }
+        let of = |class| {
+            let bank = self.counters.iter().find(|bank| bank.class == class);
+            bank.map_or((0, 0), |bank| (bank.number, bank.width))
+        };
+        let ((general, width), (fixed, _)) = (of(SlotClass::General), of(SlotClass::Fixed));
+        let version = self.perfmon_version;
+        Some(match &self.identity {
+            CpuIdentity::X86 { vendor, .. } if vendor == "GenuineIntel" => format!(
+                "Intel architectural version {version}, {general} general and {fixed} fixed counters of {width} bits"
+            ),
+            _ => format!("AMD PerfMonV{version}, {general} core counters of {width} bits"),
+        })
     }
 
     /// Returns its own facts, for the table that is used on it.

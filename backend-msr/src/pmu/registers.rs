@@ -84,7 +84,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
     /// Returns the slots whose counters were enabled when saved.
     pub(super) fn enabled(&self, taken: &SavedRegisters) -> Vec<usize> {
         let gates = |slot: &usize| {
-            // Where counter 0 gates the others, its enable bit decides.
+            // If counter 0 gates the others, its enable bit decides.
             (self.gate != Gate::First || Some(*slot) == self.first())
                 && self.counters[*slot].enabled(taken.found[*slot].control)
         };

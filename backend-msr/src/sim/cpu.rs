@@ -218,6 +218,14 @@ impl SimCpu {
         value.wrapping_add(by) & width
     }
 
+    /// Returns the events that counters are enabled to count.
+    pub(super) fn counted(&self) -> Vec<u64> {
+        let general = (0..self.general.len()).filter_map(|n| self.selection(n));
+        let fixed = (0..self.fixed.len()).filter_map(|n| self.fixed_selection(n));
+        let enabled = general.chain(fixed).filter(|s| s.user || s.kernel);
+        enabled.map(|selection| selection.event).collect()
+    }
+
     /// Returns the increment of a counter in a stretch, and true if its condition holds at the end.
     fn count(&self, held: bool, selection: &Selection, stretch: &Stretch) -> (u64, bool) {
         if !selection.counts_at(stretch.level) || stretch.cycles == 0 {

@@ -6,12 +6,12 @@ use quipu_conformance::{Ability, Fixture, Missing, all, run};
 use quipu_hal::{Features, TargetKinds};
 use quipu_msr::sim::Generation;
 
-use crate::simulated_msr::Machine;
+use crate::simulated_msr::SimulatedMsrFixture;
 
 #[test]
 fn every_generation_conforms() {
     for &generation in Generation::ALL {
-        let machine = Machine::new(generation).unwrap();
+        let machine = SimulatedMsrFixture::new(generation).unwrap();
         assert!(machine.description().contains("counters"), "{generation:?}");
         let fixture: Arc<dyn Fixture> = Arc::new(machine);
         let report = run(&fixture, all());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quipu_hal::{Encoding, Error, ErrorKind, MaxRate, Result, Simultaneity, SlotClass, SlotSet};
 use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
 
-use super::looks::{Looks, Seen};
+use super::looks::{CpuSnapshot, Looks};
 use super::{
     IDLE, LostValue, PctrPmu, TIME_STAMP, UnrestoredCounter, disturbed, lock, out_of_reach,
 };
@@ -353,8 +353,8 @@ impl<D: PctrDevice> PctrPmu<D> {
     fn read_look(&self, looks: &Looks, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let kept = self.readings(cpu)?.kept();
         let status = match looks.stopped(cpu, self.bits(slots)) {
-            Some(Seen::Status(status)) => status,
-            Some(Seen::OutOfReach | Seen::Unseen) => return Err(out_of_reach(cpu)),
+            Some(CpuSnapshot::Status(status)) => status,
+            Some(CpuSnapshot::OutOfReach | CpuSnapshot::Unseen) => return Err(out_of_reach(cpu)),
             None => {
                 let state = self.cpu(cpu)?;
                 let status = self.settled(state, slots, || {

@@ -44,7 +44,7 @@ pub(super) struct Looks {
     /// Words that some CPU may still have, for each counter.
     words: Mutex<[Words; MAX_COUNTERS]>,
     /// The last look before the counters with these bits were stopped.
-    stopped: Mutex<(u32, Vec<Seen>)>,
+    stopped: Mutex<(u32, Vec<CpuSnapshot>)>,
 }
 
 /// The words that a counter was set to since all CPUs were last looked at, and before; 0 is left out.
@@ -82,12 +82,12 @@ impl Words {
 struct Look {
     /// The number of sets that it is of.
     sets: u64,
-    seen: Vec<Seen>,
+    seen: Vec<CpuSnapshot>,
 }
 
 /// The result of a look at a CPU.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Seen {
+pub(super) enum CpuSnapshot {
     /// It was not looked at.
     Unseen,
     /// No thread got there.
@@ -110,7 +110,7 @@ impl Looks {
         });
         let mut cpus = cpus.into_inner().unwrap_or_else(PoisonError::into_inner);
         cpus.sort_unstable();
-        let unseen = vec![Seen::Unseen; cpus.len()];
+        let unseen = vec![CpuSnapshot::Unseen; cpus.len()];
         Self {
             last: Mutex::new(Look {
                 sets: 0,
@@ -148,24 +148,24 @@ impl Looks {
         control: &Control<D>,
         sets: &Sets,
         wanted: &[u32],
-    ) -> Result<Vec<Seen>> {
+    ) -> Result<Vec<CpuSnapshot>> {
         // One at a time: two would keep each other from the CPUs.
         let mut last = lock(&self.last);
         let (then, device) = (sets.now(), control.device());
         let wants: Vec<bool> = self.cpus.iter().map(|cpu| wanted.contains(cpu)).collect();
-        let seen = Mutex::new((vec![Seen::Unseen; self.cpus.len()], Ok(())));
+        let seen = Mutex::new((vec![CpuSnapshot::Unseen; self.cpus.len()], Ok(())));
         device.visit_cpus(&|| {
             let Ok(cpu) = device.cpu() else { return true };
             if let Some(at) = self.position(cpu).filter(|&at| wants[at])
-                && matches!(lock(&seen).0[at], Seen::Unseen)
+                && matches!(lock(&seen).0[at], CpuSnapshot::Unseen)
             {
                 let read = control.read();
                 // A thread that was moved meanwhile does not know which CPU it has read.
                 let stayed = device.cpu().is_ok_and(|now| now == cpu);
                 let mut seen = lock(&seen);
                 match read {
-                    Ok(status) if stayed && matches!(seen.0[at], Seen::Unseen) => {
-                        seen.0[at] = Seen::Status(status);
+                    Ok(status) if stayed && matches!(seen.0[at], CpuSnapshot::Unseen) => {
+                        seen.0[at] = CpuSnapshot::Status(status);
                     }
                     Ok(_) => {}
                     Err(error) => {
@@ -175,23 +175,25 @@ impl Looks {
                 }
             }
             let seen = lock(&seen);
-            let is_open = |(seen, wanted)| wanted && matches!(seen, &Seen::Unseen);
+            let is_open = |(seen, wanted)| wanted && matches!(seen, &CpuSnapshot::Unseen);
             !seen.0.iter().zip(wants.iter().copied()).any(is_open)
         });
         let (mut seen, result) = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (seen, _) in seen.iter_mut().zip(&wants).filter(|(_, wanted)| **wanted) {
-            if let Seen::Unseen = seen {
-                *seen = Seen::OutOfReach;
+            if let CpuSnapshot::Unseen = seen {
+                *seen = CpuSnapshot::OutOfReach;
             }
         }
-        if let [Seen::Status(first), others @ ..] = &*seen
-            && others.iter().all(|seen| matches!(seen, Seen::Status(_)))
+        if let [CpuSnapshot::Status(first), others @ ..] = &*seen
+            && others
+                .iter()
+                .all(|seen| matches!(seen, CpuSnapshot::Status(_)))
             && sets.unchanged(then)
         {
             *lock(&self.words) = first.functions.map(Words::only);
         }
         if sets.unchanged(then) && last.sets == then {
-            // What another thread has seen of the others still holds, and it may be about to read it.
+            // Another thread's snapshots of the others are still right, and it may be about to read them.
             for ((seen, before), wanted) in seen.iter_mut().zip(&last.seen).zip(&wants) {
                 if !wanted {
                     *seen = *before;
@@ -213,7 +215,7 @@ impl Looks {
     ) -> Result<Option<u32>> {
         let seen = self.look(control, sets, &self.cpus)?;
         let mut looked = self.cpus.iter().zip(&seen);
-        Ok(looked.find_map(|(&cpu, seen)| matches!(seen, Seen::OutOfReach).then_some(cpu)))
+        Ok(looked.find_map(|(&cpu, seen)| matches!(seen, CpuSnapshot::OutOfReach).then_some(cpu)))
     }
 
     /// Returns the status of a CPU as the last look has shown it, or a new one if functions were set since;
@@ -225,21 +227,21 @@ impl Looks {
         cpu: u32,
     ) -> Result<Option<Status>> {
         let seen = match (self.seen(cpu, sets), self.position(cpu)) {
-            (Seen::Unseen, Some(at)) => self.look(control, sets, &[cpu])?[at],
+            (CpuSnapshot::Unseen, Some(at)) => self.look(control, sets, &[cpu])?[at],
             (seen, _) => seen,
         };
         Ok(match seen {
-            Seen::Status(status) => Some(status),
-            Seen::OutOfReach | Seen::Unseen => None,
+            CpuSnapshot::Status(status) => Some(status),
+            CpuSnapshot::OutOfReach | CpuSnapshot::Unseen => None,
         })
     }
 
     /// Returns what the last look has shown of a CPU, if no function was set since.
-    fn seen(&self, cpu: u32, sets: &Sets) -> Seen {
+    fn seen(&self, cpu: u32, sets: &Sets) -> CpuSnapshot {
         let last = lock(&self.last);
         match self.position(cpu) {
             Some(at) if sets.unchanged(last.sets) => last.seen[at],
-            _ => Seen::Unseen,
+            _ => CpuSnapshot::Unseen,
         }
     }
 
@@ -248,7 +250,7 @@ impl Looks {
         let last = lock(&self.last);
         let seen = match sets.unchanged(last.sets) {
             true => last.seen.clone(),
-            false => vec![Seen::Unseen; self.cpus.len()],
+            false => vec![CpuSnapshot::Unseen; self.cpus.len()],
         };
         *lock(&self.stopped) = (counters, seen);
     }
@@ -259,7 +261,7 @@ impl Looks {
     }
 
     /// Returns what was seen of a CPU before counters were stopped, if they all were.
-    pub(super) fn stopped(&self, cpu: u32, counters: u32) -> Option<Seen> {
+    pub(super) fn stopped(&self, cpu: u32, counters: u32) -> Option<CpuSnapshot> {
         let stopped = lock(&self.stopped);
         let at = self.position(cpu)?;
         (counters != 0 && stopped.0 & counters == counters).then(|| stopped.1[at])
@@ -292,9 +294,9 @@ mod tests {
         let looks = Looks::new(control.device());
         looks.look(&control, &sets, &[0, 2]).unwrap();
         looks.look(&control, &sets, &[0]).unwrap();
-        assert!(matches!(looks.seen(2, &sets), Seen::Status(_)));
+        assert!(matches!(looks.seen(2, &sets), CpuSnapshot::Status(_)));
         sets.setting(|| ());
         looks.look(&control, &sets, &[0]).unwrap();
-        assert!(matches!(looks.seen(2, &sets), Seen::Unseen));
+        assert!(matches!(looks.seen(2, &sets), CpuSnapshot::Unseen));
     }
 }

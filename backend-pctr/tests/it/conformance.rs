@@ -8,11 +8,11 @@ use quipu_pctr::abi::{Layout, Status};
 use quipu_pctr::simulation::{Era, Processor, SimDevice};
 use quipu_pctr::{Claimed, CounterKind, Driver, Errno, PctrDevice};
 
-use crate::simulated_pctr::Machine;
+use crate::simulated_pctr::SimulatedPctrFixture;
 use crate::support::with_counters;
 
 /// Runs the suite; what was skipped has to have a reason that this machine has.
-fn conforms(era: Era, processor: Processor, machine: Machine) {
+fn conforms(era: Era, processor: Processor, machine: SimulatedPctrFixture) {
     let fixture: Arc<dyn Fixture> = Arc::new(machine);
     let report = run(&fixture, all());
     assert_eq!(
@@ -58,7 +58,11 @@ fn conforms(era: Era, processor: Processor, machine: Machine) {
 fn every_era_conforms_on_every_cpu_with_counters() {
     let mut number = 0;
     for (era, processor) in with_counters() {
-        conforms(era, processor, Machine::new(era, processor).unwrap());
+        conforms(
+            era,
+            processor,
+            SimulatedPctrFixture::new(era, processor).unwrap(),
+        );
         number += 1;
     }
     assert_eq!(number, 35);
@@ -68,7 +72,7 @@ fn every_era_conforms_on_every_cpu_with_counters() {
 #[test]
 fn since_2019_every_cpu_conforms_from_another() {
     for (era, processor) in with_counters().filter(|(era, _)| *era == Era::Amd64Of2019) {
-        let machine = Machine::new(era, processor)
+        let machine = SimulatedPctrFixture::new(era, processor)
             .unwrap()
             .counted_from_another_cpu();
         conforms(era, processor, machine);
@@ -149,7 +153,8 @@ impl PctrDevice for Ageing {
 #[test]
 fn a_zeroed_counter_is_told_where_the_time_stamp_counter_is_no_bound() {
     for (era, processor) in with_counters() {
-        let fixture: Arc<dyn Fixture> = Arc::new(Machine::over(era, processor, Ageing).unwrap());
+        let fixture: Arc<dyn Fixture> =
+            Arc::new(SimulatedPctrFixture::over(era, processor, Ageing).unwrap());
         let wanted = all().filter(|check| check.area() == "interference");
         let report = run(&fixture, wanted);
         assert_eq!(

@@ -6,25 +6,26 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::fixtures::BackendName;
 
-/// Run the conformance suite over a backend.
+/// Run the conformance suite over the backends of this machine.
 #[derive(Debug, Parser)]
 #[command(
     name = "quipu-conform",
     version,
     args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true
+    after_help = "Exit status: 0 if no check failed, 1 if one did, 2 if the suite could not be run, 3 if no check \
+                  failed and none passed with some backend: nothing is proven then."
 )]
 pub(crate) struct Args {
-    /// Something else than to run the suite over one backend
+    /// Something else than to run the suite here
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
     /// The backend to test: linux, msr, pctr, posix, sim, or a simulated device: sim-msr:GENERATION,
-    /// sim-pctr:ERA:CPU
-    #[arg(long, value_name = "NAME", required_unless_present = "list")]
-    pub(crate) backend: Option<BackendName>,
+    /// sim-pctr:ERA:CPU; may be given several times. Without it each of linux, pctr and posix that can be used here
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Vec<BackendName>,
 
-    /// The device of `--backend pctr`, if not /dev/pctr
+    /// The device of pctr, if not /dev/pctr
     #[arg(long, value_name = "PATH")]
     pub(crate) device: Option<PathBuf>,
 
@@ -68,6 +69,14 @@ pub(crate) enum Command {
         /// The directory of the records
         directory: PathBuf,
     },
+    /// Print a page of a table: its machines with their sums, and on how many of them each check passed
+    Page {
+        /// The table, docs/conformance.tsv
+        table: PathBuf,
+        /// Format of the page
+        #[arg(long, value_enum, default_value_t = PageFormat::Markdown)]
+        format: PageFormat,
+    },
     /// Compare the records in a directory with the columns of the same names in a table: sums, and which
     /// checks pass no more. The exit status is 1 if there are any, or any that failed
     Compare {
@@ -89,6 +98,19 @@ pub(crate) enum Format {
     Junit,
     /// One JSON object
     Json,
-    /// One JSON object without what the suite says about its checks, to be kept
+    /// One JSON object of one backend, without what the suite says about its checks, to be kept
     Record,
+    /// Markdown
+    Markdown,
+    /// One HTML file that needs no other
+    Html,
+}
+
+/// Forms of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PageFormat {
+    /// Markdown
+    Markdown,
+    /// One HTML file that needs no other
+    Html,
 }

@@ -156,6 +156,15 @@ impl BackendName {
         names
     }
 
+    /// Returns the backends that a machine may have and that change nothing on it but counters.
+    pub(crate) fn of_this_machine() -> Vec<Self> {
+        #[allow(unused_mut, reason = "elsewhere than on a Unix there are no others")]
+        let mut names = vec![Self::Linux];
+        #[cfg(unix)]
+        names.extend([Self::Pctr, Self::Posix]);
+        names
+    }
+
     /// Returns true for a simulated machine.
     pub(crate) fn is_simulated(self) -> bool {
         self.to_string().starts_with("sim")
@@ -172,7 +181,7 @@ impl BackendName {
             }),
             #[cfg(unix)]
             Self::SimMsr(generation) => {
-                let machine = simulated_msr::Machine::new(generation)?;
+                let machine = simulated_msr::SimulatedMsrFixture::new(generation)?;
                 Ok(Tested {
                     pmu: Some(format!("simulated: {}", machine.description())),
                     fixture: Arc::new(machine),
@@ -184,7 +193,7 @@ impl BackendName {
             Self::Pctr => pctr::fixture(device),
             #[cfg(unix)]
             Self::SimPctr(era, processor) => Ok(Tested {
-                fixture: Arc::new(simulated_pctr::Machine::new(era, processor)?),
+                fixture: Arc::new(simulated_pctr::SimulatedPctrFixture::new(era, processor)?),
                 pmu: Some(format!(
                     "simulated: {} behind the driver of {}",
                     processor.name(),

@@ -8,7 +8,9 @@ mod comparison;
 mod fixtures;
 mod machine;
 mod output;
+mod page;
 mod record;
+mod runs;
 mod table;
 
 use std::collections::BTreeMap;
@@ -21,26 +23,33 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use quipu_conformance::{Check, all, run};
 
-use crate::args::{Args, Command, Format};
+use crate::args::{Args, Command, Format, PageFormat};
 use crate::fixtures::BackendName;
 use crate::machine::Platform;
 use crate::record::Record;
+use crate::runs::{Outcome, Runs};
 use crate::table::Table;
 
 /// The status for a suite that could not be run; clap's for arguments it does not understand.
 const NOT_RUN: u8 = 2;
+/// The status for a run of skips only.
+const UNPROVEN: u8 = 3;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.command {
-        Some(command) => reports(command),
+        Some(command) => reports(command).map(|good| match good {
+            true => Outcome::Passed,
+            false => Outcome::Failed,
+        }),
         None => conform(&args),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::Unproven) => ExitCode::from(UNPROVEN),
         Err(error) => {
-            say(format_args!("{error:#}"));
+            say(format_args!("{}", in_full(&error)));
             let own = error.downcast_ref::<quipu_hal::Error>();
             if let Some(hint) = own.and_then(quipu_hal::Error::hint) {
                 say(format_args!("hint: {hint}"));
@@ -50,36 +59,46 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns an error with its causes, of which one of Quipu's own says its.
+fn in_full(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<quipu_hal::Error>() {
+        Some(own) => own.to_string(),
+        None => format!("{error:#}"),
+    }
+}
+
 /// Writes a message to standard error, unless that cannot be written to.
 fn say(message: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "quipu-conform: {message}");
 }
 
-/// Runs the suite over a backend. Returns true if no check failed.
-fn conform(args: &Args) -> Result<bool> {
+/// Runs the suite over backends, and writes the report.
+fn conform(args: &Args) -> Result<Outcome> {
     let checks: Vec<&'static Check> = all().filter(|check| is_wanted(check, args)).collect();
     if checks.is_empty() {
         bail!("no check has {} in its id", args.filter.join(" or "));
     }
-    let Some(backend) = args.backend.filter(|_| !args.list) else {
+    if args.list {
         output::list(&checks, &mut io::stdout().lock())?;
-        return Ok(true);
-    };
-    let tested = backend.fixture(args.device.as_deref())?;
-    let report = run(&tested.fixture, checks);
-    let platform = if backend.is_simulated() && args.format == Format::Record {
-        Platform::simulated(tested.pmu.as_deref().unwrap_or_default())
-    } else {
-        Platform::of(&tested).called(args.machine.as_deref(), args.cpu.as_deref())
-    };
-    let write = |out: &mut dyn Write| {
-        output::write(args.format, &report, &backend.to_string(), &platform, out)
-    };
+        return Ok(Outcome::Passed);
+    }
+    if args.format == Format::Record && args.backend.len() != 1 {
+        bail!("a record is of one backend: name it with --backend");
+    }
+    let runs = Runs::of(args, &checks)?;
+    let write = |out: &mut dyn Write| output::write(args.format, &runs, out);
     match &args.output {
         None => write(&mut io::stdout().lock())?,
         Some(path) => into_file(path, write)?,
     }
-    Ok(report.failed().next().is_none())
+    for run in runs.done.iter().filter(|run| run.report.passed() == 0) {
+        say(format_args!(
+            "{}: nothing is proven, since none of {} checks passed",
+            run.backend,
+            run.report.findings.len()
+        ));
+    }
+    Ok(runs.outcome())
 }
 
 fn is_wanted(check: &Check, args: &Args) -> bool {
@@ -117,6 +136,14 @@ fn reports(command: &Command) -> Result<bool> {
             let mut kept = Table::read(table)?;
             kept.put(&read_records(directory)?);
             into_file(table, |out| kept.write(out))?;
+            Ok(true)
+        }
+        Command::Page { table, format } => {
+            let page = Table::read(table)?.page();
+            match format {
+                PageFormat::Markdown => output::markdown(&page, &mut out)?,
+                PageFormat::Html => output::html(&page, &mut out)?,
+            }
             Ok(true)
         }
         Command::Compare { table, directory } => {

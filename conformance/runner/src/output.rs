@@ -1,31 +1,37 @@
 //! Reports in several formats.
 
+mod html;
 mod json;
 mod junit;
+mod markdown;
 mod text;
 
 use std::io::{self, Write};
 
-use quipu_conformance::{Check, Report};
+pub(crate) use html::write as html;
+pub(crate) use markdown::write as markdown;
+use quipu_conformance::Check;
 
 use crate::args::Format;
-use crate::machine::Platform;
+use crate::page::Page;
 use crate::record::Record;
+use crate::runs::Runs;
 
 /// Writes a report.
-pub(crate) fn write(
-    format: Format,
-    report: &Report,
-    backend: &str,
-    platform: &Platform,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn write(format: Format, runs: &Runs, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Table => text::table(report, platform, out),
-        Format::Tap => text::tap(report, platform, out),
-        Format::Junit => junit::write(report, platform, out),
-        Format::Json => json::write(report, platform, out),
-        Format::Record => record(&Record::new(report, backend, platform), out),
+        Format::Table => text::table(runs, out),
+        Format::Tap => text::tap(runs, out),
+        Format::Junit => junit::write(runs, out),
+        Format::Json => json::write(runs, out),
+        Format::Record => {
+            let records = runs.done.iter();
+            let mut records =
+                records.map(|run| Record::new(&run.report, &run.backend, &run.platform));
+            records.try_for_each(|kept| record(&kept, out))
+        }
+        Format::Markdown => markdown(&Page::of(runs), out),
+        Format::Html => html(&Page::of(runs), out),
     }
 }
 
@@ -43,4 +49,31 @@ pub(crate) fn list(checks: &[&Check], out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "    source: {}", check.source)?;
     }
     writeln!(out, "{} checks", checks.len())
+}
+
+/// Returns the text without what XML 1.0 cannot hold, not even escaped.
+fn xml_text(text: &str) -> String {
+    let held = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+    text.chars()
+        .map(|c| {
+            if held(c) {
+                c
+            } else {
+                char::REPLACEMENT_CHARACTER
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::xml_text;
+
+    #[test]
+    fn characters_xml_cannot_hold_are_replaced() {
+        assert_eq!(
+            xml_text("a\0b\u{1b}c\u{ffff}\n\u{1f600}"),
+            "a\u{fffd}b\u{fffd}c\u{fffd}\n\u{1f600}"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! The committed table: a column for each machine, its facts, and a row for each check.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use quipu_conformance::all;
 
 use crate::machine::Platform;
+use crate::page::{Cell, Page, Section};
 use crate::record::{Ending, Record};
 
 /// The words of a column for how a check ended.
@@ -127,6 +128,54 @@ impl Table {
             .iter()
             .map(|(name, record)| (name.clone(), Column::new(record)));
         self.0.extend(columns);
+    }
+
+    /// Returns a page of the machines with their sums, and of the number of them on which each check passed.
+    pub(crate) fn page(&self) -> Page {
+        let mut machines = Section::new(
+            "Machines",
+            "Runs on record. A check that was skipped proves nothing.",
+            &[
+                "record", "backend", "machine", "kernel", "CPU", "PMU", "user", "passed", "failed",
+                "skipped",
+            ],
+        );
+        for (name, column) in &self.0 {
+            let mut row = vec![Cell::text(name), Cell::text(&*column.backend)];
+            row.extend(column.platform.facts().map(|(_, fact)| Cell::text(fact)));
+            let of = |word| column.verdicts.values().filter(|v| *v == word).count();
+            row.extend([
+                Cell::number(of("pass")),
+                Cell::failures(of("fail")),
+                Cell::number(of("skip")),
+            ]);
+            machines.rows.push(row);
+        }
+        let mut checks = Section::new(
+            "Checks",
+            "The number of records in which each check passed, by backend.",
+            &["check"],
+        );
+        let backends: BTreeSet<_> = self.0.values().map(|column| &*column.backend).collect();
+        for &backend in &backends {
+            let records = self.0.values().filter(|column| column.backend == backend);
+            checks
+                .columns
+                .push(format!("{backend}, of {}", records.count()));
+        }
+        for check in all() {
+            let passes = |column: &&Column| column.passed().any(|id| id == check.id);
+            let mut row = vec![Cell::text(check.id)];
+            row.extend(backends.iter().map(|&backend| {
+                let records = self.0.values().filter(|column| column.backend == backend);
+                Cell::number(records.filter(passes).count())
+            }));
+            checks.rows.push(row);
+        }
+        Page {
+            title: "Conformance results",
+            sections: vec![machines, checks],
+        }
     }
 
     /// Writes the table, in the order of the suite.

@@ -112,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Turns that let everybody run often, whatever the number of groups.
+/// Turns that let every group run often, whatever the number of groups.
 const MANY_TURNS: u64 = 1_600;
 
 /// Turns of its own that make the estimate of a group a good one.
@@ -368,7 +368,7 @@ fn groups_rotate_whole(context: &Context<'_>) -> Outcome {
         context.open(&spec)?,
         context.open(&spec)?,
     ];
-    // Where members start, or are read, one after the other while time goes on, they see that much
+    // Members that start, or are read, one after the other while time goes on see that much
     // more; of instructions of the user's there are none in between.
     let time_stands_still = context.fixture().now().is_some();
     let in_one_moment = time_stands_still

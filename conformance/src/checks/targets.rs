@@ -322,10 +322,10 @@ fn with_worker<T>(
     thread::scope(|scope| {
         let (orders, ordered) = mpsc::channel::<u64>();
         let (finish, done) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
+        let (send, sent) = mpsc::channel();
         scope.spawn(move || {
             // The other side is gone when the check has failed.
-            let _ = tell.send(fixture.thread_id());
+            let _ = send.send(fixture.thread_id());
             for times in ordered {
                 if let Some(work) = fixture.workload(event, times) {
                     work();
@@ -337,7 +337,7 @@ fn with_worker<T>(
         });
         let gone = || Stop::Fail("the working thread is gone".into());
         let mut worker = Worker {
-            thread_id: told.recv().map_err(|_| gone())?,
+            thread_id: sent.recv().map_err(|_| gone())?,
             orders: Some(orders),
             done,
         };

@@ -77,6 +77,9 @@ pub fn from_cpuid(leaf: impl Fn(u32, u32) -> CpuidLeaf) -> Option<Core> {
         }
     } else if vendor == "AuthenticAMD" || vendor == "HygonGenuine" {
         let extended = leaf(0x8000_0000, 0).eax;
+        if extended >= 0x8000_0022 && leaf(0x8000_0022, 0).eax & 1 != 0 {
+            core.perfmon_version = 2;
+        }
         core.counters = amd_counters(extended, &leaf);
     }
     Some(core)

@@ -242,6 +242,8 @@ fn counters_of_intel_come_from_leaf_0xa() {
     };
     let counters = [bank(SlotClass::General, 8), bank(SlotClass::Fixed, 4)];
     assert_eq!(core.counters, counters);
+    let words = "Intel architectural version 5, 8 general and 4 fixed counters of 48 bits";
+    assert_eq!(core.counters_by_cpuid().as_deref(), Some(words));
     let database = Database::embedded();
     let table = |core| database.identify(&core).unwrap();
     let found = table(core);
@@ -281,6 +283,9 @@ fn counters_of_amd_come_from_function_8000_0022() {
     };
     assert_eq!(amd(0, 0).counters[0].number, 6);
     assert_eq!(amd(1, 8).counters[0].number, 8);
+    assert_eq!(amd(0, 0).counters_by_cpuid(), None);
+    let words = "AMD PerfMonV2, 8 core counters of 48 bits";
+    assert_eq!(amd(1, 8).counters_by_cpuid().as_deref(), Some(words));
     assert_eq!(from_cpuid(|_, _| CpuidLeaf::default()), None);
 }
 

@@ -384,7 +384,7 @@ impl<P: Pmu> Core<P> {
                     continue;
                 }
                 let got = got.and_then(|()| match gone_back {
-                    // Who wrote the value may have taken the counter, which the driver is to know.
+                    // The writer of the value may have taken the counter: the driver is to notice.
                     Some(slot) => self
                         .pmu
                         .verify(cpu, &reader.slots)

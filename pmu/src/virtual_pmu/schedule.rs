@@ -129,7 +129,7 @@ impl Schedule {
         let counted = counted && !group.state().faulted.load(Ordering::Relaxed);
         if matches!(group.state().event_state(), State::Inactive) {
             group.change_times(|times| {
-                // What counted to the end was enabled as long as it counted.
+                // A group that counted to the end was enabled as long as it counted.
                 let end = if counted { times.stopped } else { now };
                 times.stop(end, State::Off);
             });

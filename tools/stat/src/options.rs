@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use crate::names::NameOptions;
-use crate::simulated::pctr::Simulated;
+use crate::simulated::Simulated;
 use quipu_shell::control::ControlFiles;
 use quipu_shell::numbers;
 use quipu_shell::target::TargetOptions;
@@ -158,12 +158,12 @@ pub struct Options {
         help_heading = "Where"
     )]
     pub backend: Vec<String>,
-    /// Count as on OpenBSD, with a simulated pctr(4) of a driver's era and a CPU, such as
-    /// amd64-2019:core. Every counted event then occurs 1000 times in user mode and 10 times in the
-    /// kernel
+    /// Count with simulated counters: those of OpenBSD, by a driver's era and a CPU, such as
+    /// amd64-2019:core, or raw registers, by their generation, such as msr:intel-v5. Every counted event
+    /// then occurs 1000 times in user mode and 10 times in the kernel; -v shows what was written
     #[arg(
         long,
-        value_name = "ERA:CPU",
+        value_name = "MACHINE",
         conflicts_with = "backend",
         help_heading = "Where"
     )]

@@ -16,7 +16,7 @@ use super::derived::{self, Derived};
 use super::events::{self, Request};
 use super::options::Options;
 use super::rows::Row;
-use super::simulated::SimulatedPctr;
+use super::simulated::SimulatedMachine;
 use super::system;
 use super::tool_events;
 
@@ -34,8 +34,8 @@ pub struct Plan {
     pub names: Option<Names>,
     /// The only backends to use, by name; all when there is none.
     pub backend: Vec<String>,
-    /// The simulated device to use instead.
-    pub simulated: Option<SimulatedPctr>,
+    /// The simulated machine to use instead.
+    pub simulated: Option<SimulatedMachine>,
     /// True if the events are the default ones.
     pub default_events: bool,
     /// True if the target is every thread that runs.
@@ -108,7 +108,7 @@ impl Plan {
             ));
         }
         let names = options.names.choose()?;
-        let simulated = options.simulate.map(SimulatedPctr::new).transpose()?;
+        let simulated = options.simulate.map(SimulatedMachine::new).transpose()?;
         let native = Names::native(names.as_ref());
         let masks: &dyn EventNames = match &simulated {
             Some(simulated) => simulated,

@@ -294,11 +294,12 @@ impl<'a> Session<'a> {
         elapsed: f64,
         exit: Option<Exit>,
     ) -> Result<Outcome, Failure> {
-        if self.plan.scope != Scope::Command {
-            run.sets.disable()?;
-        }
+        // While the counters still count.
         if let Some(simulated) = &self.plan.simulated {
             simulated.events_occur();
+        }
+        if self.plan.scope != Scope::Command {
+            run.sets.disable()?;
         }
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;

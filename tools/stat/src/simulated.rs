@@ -1,111 +1,92 @@
-//! A simulated pctr(4) device to count with: what `quipu stat` does on OpenBSD, on any system.
+//! Simulated machines to count with: what `quipu stat` does with a device or registers that this machine lacks, or lets
+//! nobody but root touch.
 
+mod msr;
 pub mod pctr;
 
-use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quipu_events::{CpuEvents, Database, Interface};
-use quipu_hal::{Backend, EventMap};
-use quipu_pctr::simulation::{Processor, SimMachine};
-use quipu_pmu::MonotonicClock;
-use quipu_posix::PosixBackend;
+use quipu::msr::sim::Generation;
+use quipu_hal::Backend;
+use quipu_shell::Failure;
 use quipu_text::EventNames;
 
-use crate::simulated::pctr::{Simulated, event_of, let_it_occur};
-use quipu_shell::Failure;
+use self::msr::SimulatedMsr;
+use self::pctr::SimulatedPctr;
 
-/// The simulated time in which the events occur.
-const MILLISECOND: Duration = Duration::from_millis(1);
-
-/// The machine, and the backends there would be on it.
-pub struct SimulatedPctr {
-    machine: SimMachine,
-    events: Option<Arc<CpuEvents>>,
-    backends: [Arc<dyn Backend>; 2],
+/// The name of a simulated machine.
+#[derive(Debug, Clone, Copy)]
+pub enum Simulated {
+    /// A pctr(4) device: `amd64-2019:core`.
+    Pctr(pctr::Simulated),
+    /// Raw registers: `msr:intel-v5`.
+    Msr(Generation),
 }
 
-impl SimulatedPctr {
-    /// Returns a machine with all counters set, as if another program had left them counting.
-    pub fn new(simulated: Simulated) -> Result<Self, Failure> {
-        Self::on(simulated.machine(), simulated)
-    }
+impl FromStr for Simulated {
+    type Err = String;
 
-    pub fn on(machine: SimMachine, simulated: Simulated) -> Result<Self, Failure> {
-        let left = match machine.processor() {
-            Processor::P5 => 0x96,
-            _ => 0x0041_0079,
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(name) = text.strip_prefix("msr:") else {
+            return text.parse().map(Self::Pctr).map_err(|reason| {
+                format!("{reason}; raw registers are msr:intel-v5 and the like")
+            });
         };
-        for counter in 0..machine.era().counters(machine.processor()) {
-            machine.overwrite(0, counter, left);
-        }
-        let events = match simulated.cpu_id() {
-            Some(id) => {
-                let events = Database::open(None)?.cpu(id)?.events_for(Interface::Pctr);
-                Some(Arc::new(events))
-            }
-            None => None,
-        };
-        let map = events.clone().map(|events| events as Arc<dyn EventMap>);
-        let pctr = quipu_pctr::with_device(machine.open(), map, MonotonicClock::new())?;
-        Ok(Self {
-            machine,
-            events,
-            backends: [Arc::new(pctr), Arc::new(PosixBackend::new())],
+        let mut all = Generation::ALL.iter().copied();
+        let found = all.find(|generation| generation.name() == name);
+        found.map(Self::Msr).ok_or_else(|| {
+            let names: Vec<_> = Generation::ALL.iter().map(|g| g.name()).collect();
+            format!("the generations of registers are {}", names.join(", "))
+        })
+    }
+}
+
+/// A simulated machine, and the backends there would be on it.
+#[derive(Debug)]
+pub enum SimulatedMachine {
+    Pctr(SimulatedPctr),
+    Msr(SimulatedMsr),
+}
+
+impl SimulatedMachine {
+    pub fn new(simulated: Simulated) -> Result<Self, Failure> {
+        Ok(match simulated {
+            Simulated::Pctr(pctr) => Self::Pctr(SimulatedPctr::new(pctr)?),
+            Simulated::Msr(generation) => Self::Msr(SimulatedMsr::new(generation)?),
         })
     }
 
     pub fn backends(&self) -> Vec<Arc<dyn Backend>> {
-        self.backends.to_vec()
-    }
-
-    /// Lets the events that the counters are set to occur, in a millisecond.
-    pub fn events_occur(&self) {
-        self.machine.pass(MILLISECOND);
-        let mut events: Vec<u8> = self
-            .machine
-            .functions(0)
-            .into_iter()
-            .filter(|word| *word != 0)
-            .map(|word| event_of(&self.machine, word))
-            .collect();
-        events.sort_unstable();
-        events.dedup();
-        for event in events {
-            let_it_occur(&self.machine, event);
+        match self {
+            Self::Pctr(pctr) => pctr.backends(),
+            Self::Msr(msr) => msr.backends(),
         }
     }
 
-    /// Returns the values that each counter was set to through the device, in order.
-    pub fn log(&self) -> Vec<String> {
-        let log = self.machine.log();
-        (0..4)
-            .filter_map(|counter| {
-                let words = log.iter().filter(|(of, _)| *of == counter);
-                let words: Vec<String> = words.map(|(_, word)| format!("{word:#x}")).collect();
-                (!words.is_empty()).then(|| {
-                    format!(
-                        "simulated counter {counter} was set to {}",
-                        words.join(", ")
-                    )
-                })
-            })
-            .collect()
+    /// Lets the events that the counters are set to occur, 1000 times in user mode and 10 times in the kernel.
+    pub fn events_occur(&self) {
+        match self {
+            Self::Pctr(pctr) => pctr.events_occur(),
+            Self::Msr(msr) => msr.events_occur(),
+        }
     }
-}
 
-impl fmt::Debug for SimulatedPctr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SimulatedPctr").field(&self.machine).finish()
+    /// Returns the values that were written through the device or to the registers, in order.
+    pub fn log(&self) -> Vec<String> {
+        match self {
+            Self::Pctr(pctr) => pctr.log(),
+            Self::Msr(msr) => msr.log(),
+        }
     }
 }
 
 /// The unit masks of the simulated CPU.
-impl EventNames for SimulatedPctr {
+impl EventNames for SimulatedMachine {
     fn ends_in_mask(&self, name: &str) -> bool {
-        self.events
-            .as_ref()
-            .is_some_and(|events| events.ends_in_mask(name))
+        match self {
+            Self::Pctr(pctr) => pctr.ends_in_mask(name),
+            Self::Msr(msr) => msr.ends_in_mask(name),
+        }
     }
 }

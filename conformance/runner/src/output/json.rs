@@ -2,13 +2,28 @@
 
 use std::io::{self, Write};
 
-use quipu_conformance::{Finding, Report};
+use quipu_conformance::Finding;
 use serde::Serialize;
 
 use crate::machine::Platform;
+use crate::runs::{Run, Runs};
 
 #[derive(Serialize)]
 struct Document<'a> {
+    runs: Vec<Suite<'a>>,
+    not_run: Vec<Unused<'a>>,
+}
+
+/// A backend that the suite was not run over.
+#[derive(Serialize)]
+struct Unused<'a> {
+    backend: &'a str,
+    reason: &'a str,
+}
+
+/// The suite over one backend.
+#[derive(Serialize)]
+struct Suite<'a> {
     backend: &'a str,
     #[serde(flatten)]
     platform: &'a Platform,
@@ -31,17 +46,28 @@ struct Entry<'a> {
     reason: Option<String>,
 }
 
-pub(super) fn write(report: &Report, platform: &Platform, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(runs: &Runs, out: &mut dyn Write) -> io::Result<()> {
+    let not_run = runs.not_run.iter().map(|not_run| Unused {
+        backend: &not_run.backend,
+        reason: &not_run.reason,
+    });
     let document = Document {
-        backend: report.backend,
-        platform,
-        passed: report.passed(),
-        failed: report.failed().count(),
-        skipped: report.skipped().count(),
-        checks: report.findings.iter().map(entry).collect(),
+        runs: runs.done.iter().map(suite).collect(),
+        not_run: not_run.collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
+}
+
+fn suite(run: &Run) -> Suite<'_> {
+    Suite {
+        backend: &run.backend,
+        platform: &run.platform,
+        passed: run.report.passed(),
+        failed: run.failed(),
+        skipped: run.report.skipped().count(),
+        checks: run.report.findings.iter().map(entry).collect(),
+    }
 }
 
 fn entry(finding: &Finding) -> Entry<'_> {

@@ -55,7 +55,9 @@ fn tap_numbers_every_check() {
 #[test]
 fn json_counts_what_it_lists() {
     let json = stdout(&["--backend", "sim", "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let all: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(all["not_run"], serde_json::json!([]));
+    let json = &all["runs"][0];
     let checks = json["checks"].as_array().expect("checks");
     assert_eq!(checks.len(), quipu_conformance::all().count());
     for (sum, verdict) in [("passed", "pass"), ("failed", "fail"), ("skipped", "skip")] {
@@ -94,6 +96,130 @@ fn junit_is_well_formed_and_has_a_suite_for_each_area() {
     assert!(skipped > 0);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn without_arguments_it_runs_what_can_be_run_here_and_says_what_was_not_proven() {
+    let filters = ["--filter", "lifecycle.", "--filter", "multiplexing.every"];
+    let output = conform(&filters).output().expect("it runs");
+    let report = String::from_utf8(output.stdout).expect("UTF-8");
+    for line in [
+        "posix: ",
+        "not proven of posix, by what was missing:",
+        "not run: msr: it writes registers of the CPU",
+    ] {
+        assert!(report.lines().any(|l| l.starts_with(line)), "{report}");
+    }
+    // Where perf_event_open cannot be called, that is said.
+    assert!(
+        report.contains("\nlinux: ") || report.contains("not run: linux: "),
+        "{report}"
+    );
+    assert!(
+        report.contains("not run: pctr: cannot open /dev/pctr: there is no such node\n"),
+        "{report}"
+    );
+    assert_eq!(output.status.code(), Some(0), "{report}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_of_skips_only_is_no_pass() {
+    let nothing = ["--backend", "posix", "--filter", "multiplexing."];
+    conform(&nothing)
+        .assert()
+        .code(3)
+        .stdout(contains("posix: 0 passed, 0 failed, "))
+        .stderr(contains("posix: nothing is proven, since none of "));
+    // Beside a backend that proves something.
+    conform(&[&nothing[..], &["--backend", "sim"]].concat())
+        .assert()
+        .code(3)
+        .stderr(contains("sim: nothing").not());
+}
+
+/// A report in every form that others read, of two backends.
+fn of_two(format: &str) -> String {
+    let backends = ["--backend", "sim", "--backend", "sim-msr:p6"];
+    stdout(&[&backends[..], &["--filter", "reset.", "--format", format]].concat())
+}
+
+/// Runs a program of Python's over a text; returns what it prints, or `None` where there is no Python.
+fn python(program: &str, text: &str) -> Option<String> {
+    let Ok(output) = Command::new("python3")
+        .args(["-c", program])
+        .write_stdin(text)
+        .output()
+    else {
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"SKIP forms of reports by Python's parsers: there is no python3\n",
+        );
+        return None;
+    };
+    assert!(output.status.success(), "{output:?}");
+    Some(
+        String::from_utf8(output.stdout)
+            .expect("UTF-8")
+            .trim()
+            .to_owned(),
+    )
+}
+
+#[test]
+fn another_parser_reads_the_reports() {
+    let checks = quipu_conformance::all().filter(|check| check.area() == "reset");
+    let cases = 2 * checks.count();
+    let junit = "
+import sys, xml.etree.ElementTree as tree
+root = tree.fromstring(sys.stdin.buffer.read())
+cases = list(root.iter('testcase'))
+assert int(root.get('tests')) == len(cases) == sum(int(s.get('tests')) for s in root)
+assert {c.get('classname') for c in cases} == {'sim.reset', 'sim-msr:p6.reset'}
+print(len(cases))";
+    assert!(python(junit, &of_two("junit")).is_none_or(|seen| seen == cases.to_string()));
+    // As XML, and as HTML: each element that is not void is closed where it should be.
+    let html = "
+import sys, html.parser, xml.etree.ElementTree as tree
+text = sys.stdin.buffer.read().decode()
+rows = len(list(tree.fromstring(text).iter('tr')))
+class Parser(html.parser.HTMLParser):
+    open, verdicts = [], 0
+    def handle_starttag(self, tag, attributes):
+        assert not any(n in ('src', 'href') for n, _ in attributes), 'it needs another file'
+        self.verdicts += ('class', 'pass') in attributes
+        if tag not in ('meta',): self.open.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        assert tag == 'meta', tag
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+parser = Parser()
+parser.feed(text)
+parser.close()
+assert text.startswith('<!DOCTYPE html>') and not parser.open and rows > 10
+print(parser.verdicts)";
+    assert!(python(html, &of_two("html")).is_none_or(|seen| seen == cases.to_string()));
+}
+
+#[test]
+fn a_page_of_markdown_has_a_row_for_each_backend_and_check() {
+    let page = of_two("markdown");
+    assert!(
+        page.starts_with("# Conformance of Quipu\n\n## Backends\n"),
+        "{page}"
+    );
+    for row in ["| sim | ", "| sim-msr:p6 | "] {
+        assert!(page.lines().any(|line| line.starts_with(row)), "{page}");
+    }
+    let row = "| reset.twice | pass | pass | ";
+    assert!(page.lines().any(|line| line.starts_with(row)), "{page}");
+    // Every row of a table has as many cells as its head.
+    let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+    for table in page.split("\n\n").filter(|part| part.starts_with('|')) {
+        let head = cells(table.lines().next().expect("a line"));
+        assert!(table.lines().all(|line| cells(line) == head), "{table}");
+    }
+}
+
 #[test]
 fn it_writes_to_a_file() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -113,7 +239,10 @@ fn what_cannot_be_run_is_an_error() {
         .assert()
         .code(2)
         .stderr(contains("no check has no-such-check in its id"));
-    conform(&[]).assert().code(2).stderr(contains("--backend"));
+    conform(&["--format", "record"])
+        .assert()
+        .code(2)
+        .stderr(contains("name it with --backend"));
     let nowhere = [
         "--backend",
         "sim",
@@ -164,8 +293,9 @@ fn registers_that_cannot_be_used_are_no_silence() {
 fn sums(backend: &str) -> (u64, u64) {
     let json = stdout(&["--backend", backend, "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["failed"], 0, "{backend}: {json}");
-    let sum = |of: &str| json[of].as_u64().expect("a number");
+    let run = &json["runs"][0];
+    assert_eq!(run["failed"], 0, "{backend}: {json}");
+    let sum = |of: &str| run[of].as_u64().expect("a number");
     (sum("passed"), sum("skipped"))
 }
 

@@ -37,6 +37,17 @@ fn the_table_has_a_row_for_each_check_and_machines_that_are_real() {
     assert!(!table.contains("\tsim"), "{table}");
 }
 
+#[test]
+fn the_page_of_the_table_is_up_to_date() {
+    let page = conform(&["page", utf8(&docs().join("conformance.tsv"))]);
+    let page = { page }.output().expect("it runs").stdout;
+    let kept = fs::read(docs().join("conformance-results.md")).expect("a page");
+    assert!(
+        page == kept,
+        "write it: quipu-conform page docs/conformance.tsv >docs/conformance-results.md"
+    );
+}
+
 /// Simulated machines are everywhere. After a change that is meant to move what passes on them:
 /// `quipu-conform simulated DIR && quipu-conform record conformance/runner/tests/it/simulated.tsv DIR`.
 #[cfg(unix)]

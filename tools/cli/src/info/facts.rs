@@ -1,6 +1,7 @@
 //! Facts of the report as JSON shows them. A fact that could not be found out is `null`.
 
 use quipu::{BackendChoice, BackendStatus, Machine, MatchedCpu, Selection};
+use quipu_events::identify::this_machine;
 use quipu_hal::{Capabilities, Features, Simultaneity, TargetKinds};
 use serde::Serialize;
 
@@ -57,6 +58,9 @@ pub(super) struct MachineFacts {
     /// The numbers by which its vendor tells it from others: `AuthenticAMD family 25, model 1, stepping 1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cpu_id: Option<String>,
+    /// Its counters as CPUID describes them, which takes no rights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) counters_by_cpuid: Option<String>,
     /// The clock of a CPU, the highest where it varies, in MHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) clock_mhz: Option<f64>,
@@ -112,6 +116,7 @@ impl Facts {
             quipu: env!("CARGO_PKG_VERSION"),
             machine: MachineFacts {
                 system: std::env::consts::OS,
+                counters_by_cpuid: counters_by_cpuid(),
                 ..MachineFacts::default()
             },
             linux: None,
@@ -123,6 +128,16 @@ impl Facts {
             },
         }
     }
+}
+
+/// Returns the counters of the kind of core that this runs on.
+fn counters_by_cpuid() -> Option<String> {
+    let cores = this_machine().ok()?;
+    let counters = cores.first()?.counters_by_cpuid()?;
+    Some(match cores.len() {
+        1 => counters,
+        _ => format!("{counters}; other kinds of core may have others"),
+    })
 }
 
 fn selection(selection: &Selection) -> SelectionFacts {

@@ -75,7 +75,6 @@ pub(super) fn add(facts: Facts, root: &Path, counters: CounterFacts, tried: &Tri
     };
     Facts {
         machine: MachineFacts {
-            system: facts.machine.system,
             cpus_online: topology.online().ok().map(|cpus| cpus.len()),
             sockets: topology.sockets().ok(),
             virtual_machine: privileges.virtual_machine,
@@ -83,7 +82,7 @@ pub(super) fn add(facts: Facts, root: &Path, counters: CounterFacts, tried: &Tri
             cpu: privileges.cpu,
             cpu_id: cpu_id(root),
             clock_mhz: clock_mhz(root),
-            user_id: None,
+            ..facts.machine
         },
         linux: Some(linux),
         ..facts

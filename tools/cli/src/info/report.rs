@@ -67,6 +67,9 @@ impl Report {
         if !about.is_empty() {
             self.row("", &about.join(", "));
         }
+        if let Some(counters) = &machine.counters_by_cpuid {
+            self.row("counters by CPUID", counters);
+        }
         let sockets = match machine.sockets {
             Some(1) => ", 1 socket".to_owned(),
             Some(sockets) => format!(", {sockets} sockets"),

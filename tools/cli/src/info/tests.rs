@@ -100,6 +100,7 @@ fn facts(system: &'static str) -> Facts {
         quipu: "0",
         machine: MachineFacts {
             system,
+            counters_by_cpuid: Some("AMD PerfMonV2, 6 core counters of 48 bits".into()),
             ..MachineFacts::default()
         },
         linux: None,

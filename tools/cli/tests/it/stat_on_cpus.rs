@@ -170,6 +170,67 @@ fn an_event_of_one_counter_is_counted_beside_one_of_any_in_either_order() {
     }
 }
 
+/// The task of counting by registers, without root and without the hardware.
+#[test]
+fn registers_of_every_generation_can_be_tried_out() {
+    let generations = [
+        "p5",
+        "p6",
+        "intel-v1",
+        "intel-v2",
+        "intel-v3",
+        "intel-v4",
+        "intel-v5",
+        "intel-v6",
+        "amd-k7",
+        "amd-10h",
+        "amd-15h",
+        "amd-perfmonv2",
+    ];
+    for generation in generations {
+        let machine = format!("msr:{generation}");
+        for place in [&[][..], &["-a"], &["-C", "0"]] {
+            let arguments = ["--simulate", &machine, "-e", "instructions:u,tsc"];
+            let arguments = [&arguments[..], place, &["--", "true"]].concat();
+            let (status, report) = report(stat(&arguments).output().expect("it starts"));
+            assert_eq!(status, Some(0), "{generation}: {report}");
+            assert_eq!(
+                count(&report, "instructions:u"),
+                "1,000",
+                "{generation}: {report}"
+            );
+            assert_eq!(count(&report, "tsc"), "1,010", "{generation}: {report}");
+        }
+    }
+    // With the bits that were written for it.
+    let arguments = [
+        "-v",
+        "--simulate",
+        "msr:intel-v5",
+        "-e",
+        "instructions:u",
+        "true",
+    ];
+    let (_, lines) = report(stat(&arguments).output().expect("it starts"));
+    let written = lines
+        .lines()
+        .find(|line| line.contains("register 0x186 was set to "));
+    assert!(
+        written.is_some_and(|line| line.contains("0x4100c0")),
+        "{lines}"
+    );
+    let (status, lines) = report(
+        stat(&["--simulate", "msr:p7", "true"])
+            .output()
+            .expect("it starts"),
+    );
+    assert_eq!(status, Some(2), "{lines}");
+    assert!(
+        lines.contains("the generations of registers are p5, p6, intel-v1"),
+        "{lines}"
+    );
+}
+
 /// An event that neither of them counts is refused by the one that is for it.
 #[test]
 fn a_software_event_is_refused_by_what_counts_software_events() {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 use quipu_shell::target::TargetOptions;
-use quipu_stat::simulated::SimulatedPctr;
-use quipu_stat::simulated::pctr::Simulated;
+use quipu_stat::simulated::SimulatedMachine;
+use quipu_stat::simulated::pctr::{Simulated, SimulatedPctr};
 use quipu_stat::{Backends, Options, Output, Plan, Session};
 
 /// Waits until a counter is set to count instructions, and returns which; `None` after a long time.
@@ -40,7 +40,7 @@ fn count(machine: &SimMachine, command: &str) -> (ExitCode, String, Vec<String>)
     let simulated: Simulated = simulated.parse().expect("one");
     let device = SimulatedPctr::on(machine.clone(), simulated).expect("a device");
     let mut plan = Plan::new(&options).expect("a plan");
-    plan.simulated = Some(device);
+    plan.simulated = Some(SimulatedMachine::Pctr(device));
     let backends = Backends::of(&plan).expect("its backends");
     let output = Output::open(&options).expect("a report");
     let session = Session::new(&plan, &backends, output).expect("a session");
