@@ -21,7 +21,7 @@ use crate::counter_test::{self, CounterTest};
 use crate::events::{EventSource, Placement, Rates, Resolved, exclusions};
 #[cfg(feature = "names")]
 use crate::events::{NativeNames, make_inheritable};
-use crate::group::{LinuxGroup, overflow};
+use crate::group::{LinuxGroup, open_part, overflow};
 use crate::machine::sysfs::SysfsPmus;
 use crate::read::{KnownPages, Obstacle};
 use crate::sys::{AttrFlags, PerfEventAttr, ReadFormat};
@@ -181,6 +181,7 @@ impl LinuxBackend {
             return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group")
                 .with_reason("it has no members"));
         }
+        open_part::check(spec.attributes, "open a group")?;
         let (placements, mut infos) = self.resolve(spec)?;
         // Before the counters, so that probes of a group that is refused are removed after them.
         #[cfg(feature = "names")]

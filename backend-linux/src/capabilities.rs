@@ -15,7 +15,7 @@ use crate::machine::sysfs::SysfsPmus;
 use crate::machine::topology::Topology;
 #[cfg(feature = "names")]
 use crate::machine::tracefs::Tracefs;
-use crate::sys::{Attach, OpenFailure, perf_event_open};
+use crate::sys::{Attach, AttrFlags, OpenFailure, perf_event_open};
 use crate::user_read;
 
 /// Checks that this process can count anything at all: its own user mode, without a PMU.
@@ -93,6 +93,18 @@ pub(crate) fn find() -> Capabilities {
         | Features::MULTIPLEXING
         | Features::SOFTWARE_EVENTS
         | Features::ANY_THREAD;
+    // Bits of an attr that older kernels refuse.
+    for (feature, flags) in [
+        (
+            Features::INHERIT_THREAD,
+            AttrFlags::INHERIT | AttrFlags::INHERIT_THREAD,
+        ),
+        (Features::REMOVE_ON_EXEC, AttrFlags::REMOVE_ON_EXEC),
+    ] {
+        let mut attr = dummy.idle_attr();
+        attr.flags |= flags;
+        features.set(feature, perf_event_open(&attr, thread, None).is_ok());
+    }
     let mut hardware = Hardware::ALL.iter().copied().map(EventBits::hardware);
     let has_pmu =
         !SysfsPmus::new().core_pmus().is_empty() || hardware.any(|bits| opens(bits, thread));

@@ -125,10 +125,7 @@ impl LinuxGroup {
     /// refuses for another reason.
     pub fn attach_bpf(&self, member: usize, program: BorrowedFd<'_>) -> Result<()> {
         let attempted = || format!("run a BPF program on member {member} of the group");
-        if member >= self.members.len() {
-            return Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
-                .with_reason(format!("the group has {} members", self.members.len())));
-        }
+        self.check_member(member, attempted)?;
         for (part, group) in self.kernel_groups.iter().enumerate() {
             let Some(fd) = group.fds().of(member) else {
                 continue;
@@ -156,6 +153,43 @@ impl LinuxGroup {
             }
         }
         Ok(())
+    }
+
+    /// Returns the ids of the BPF programs that run whenever the tracepoint of a member is reached
+    /// (`PERF_EVENT_IOC_QUERY_BPF`, Linux 4.16), whoever has attached them: the ids that bpf(2) and `bpftool prog` take.
+    ///
+    /// # Errors
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when there is no such member or it is no tracepoint, and
+    /// [`NoPermission`](ErrorKind::NoPermission) without `CAP_PERFMON`.
+    pub fn bpf_programs(&self, member: usize) -> Result<Vec<u32>> {
+        let attempted = || format!("list the BPF programs of member {member} of the group");
+        self.check_member(member, attempted)?;
+        // The parts of a tracepoint share its programs.
+        let fd = self.kernel_groups.iter().find_map(|g| g.fds().of(member));
+        let Some(fd) = fd else {
+            return Ok(Vec::new());
+        };
+        fd.query_bpf().map_err(|errno| {
+            let error = |kind| Error::new(kind, attempted()).with_errno(errno);
+            match errno {
+                libc::EINVAL => error(ErrorKind::InvalidConfiguration)
+                    .with_reason("the kernel lists those of tracepoints alone"),
+                libc::EPERM | libc::EACCES => error(ErrorKind::NoPermission),
+                libc::ENOTTY => error(ErrorKind::UnsupportedFeature)
+                    .with_reason("the kernel cannot list them (before Linux 4.16)"),
+                _ => error(ErrorKind::Os),
+            }
+            .with_member(member)
+        })
+    }
+
+    /// Refuses a position that no member has; `attempted` says what it is for.
+    fn check_member(&self, member: usize, attempted: impl Fn() -> String) -> Result<()> {
+        match self.members.len() {
+            members if member < members => Ok(()),
+            members => Err(Error::new(ErrorKind::InvalidConfiguration, attempted())
+                .with_reason(format!("the group has {members} members"))),
+        }
     }
 
     /// Applies an operation to every kernel group; `attempted` names it.

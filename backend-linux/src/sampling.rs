@@ -63,6 +63,6 @@ cfg_if::cfg_if! {
         pub use notices::{Losses, Throttled};
         pub use ring::Ring;
         pub use sampler::{Sampler, Woken};
-        pub use spec::{ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
+        pub use spec::{AuxAction, ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
     }
 }

@@ -142,6 +142,12 @@ fn usage_source(target: &Target, attributes: &Attributes) -> Result<UsageSource,
     if attributes.exclusive {
         return unsupported("exclusive mode is not supported");
     }
+    if attributes.inherit_thread {
+        return unsupported("getrusage(2) adds up processes, not some threads of one");
+    }
+    if attributes.remove_on_exec {
+        return unsupported("counting cannot end at execve(2) here");
+    }
     let source = match *target {
         Target::CurrentThread if attributes.inherit => {
             return unsupported("getrusage(2) does not add up a thread and those it makes");

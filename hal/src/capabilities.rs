@@ -33,6 +33,10 @@ bitflags! {
         /// Groups of the calling thread can be read without a system call
         /// ([`UserReads`](crate::UserReads)).
         const USER_READS = 1 << 11;
+        /// [`Attributes::inherit_thread`](crate::Attributes::inherit_thread).
+        const INHERIT_THREAD = 1 << 12;
+        /// [`Attributes::remove_on_exec`](crate::Attributes::remove_on_exec).
+        const REMOVE_ON_EXEC = 1 << 13;
     }
 }
 

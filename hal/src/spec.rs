@@ -142,6 +142,8 @@ pub struct Attributes {
     /// Threads and processes that the target makes later are counted too; their counts are added
     /// when they end.
     pub inherit: bool,
+    /// Of what [`inherit`](Self::inherit) follows, threads are counted and processes are not.
+    pub inherit_thread: bool,
     /// Always on the PMU or in the error state (`:D`).
     pub pinned: bool,
     /// Alone on the PMU while scheduled (`:e`).
@@ -154,6 +156,9 @@ pub struct Attributes {
     pub sampled_by_leader: bool,
     /// Enabled when the target executes a new program (execve(2)).
     pub enable_on_exec: bool,
+    /// Taken off a task that executes a new program (execve(2)): what it does from then on is not counted, and what was
+    /// counted before stays.
+    pub remove_on_exec: bool,
     /// Opened without counting; [`enable`](crate::Group::enable) starts it.
     pub disabled: bool,
 }
@@ -163,6 +168,13 @@ impl Attributes {
     #[must_use]
     pub const fn with_inherit(mut self, inherit: bool) -> Self {
         self.inherit = inherit;
+        self
+    }
+
+    /// Sets [`inherit_thread`](Self::inherit_thread).
+    #[must_use]
+    pub const fn with_inherit_thread(mut self, inherit_thread: bool) -> Self {
+        self.inherit_thread = inherit_thread;
         self
     }
 
@@ -198,6 +210,13 @@ impl Attributes {
     #[must_use]
     pub const fn with_enable_on_exec(mut self, enable_on_exec: bool) -> Self {
         self.enable_on_exec = enable_on_exec;
+        self
+    }
+
+    /// Sets [`remove_on_exec`](Self::remove_on_exec).
+    #[must_use]
+    pub const fn with_remove_on_exec(mut self, remove_on_exec: bool) -> Self {
+        self.remove_on_exec = remove_on_exec;
         self
     }
 

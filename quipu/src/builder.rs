@@ -147,6 +147,12 @@ impl EventSetBuilder {
         self.restate(self.attributes.with_inherit(yes))
     }
 
+    /// Sets whether, of what [`inherit`](Self::inherit) follows, only threads are counted
+    /// ([`Attributes::inherit_thread`]; Linux since 5.13). Off by default.
+    pub fn inherit_thread(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_inherit_thread(yes))
+    }
+
     /// Sets whether every group is on the PMU or in the error state, as `:D` does for one
     /// ([`Attributes::pinned`]). Off by default.
     pub fn pinned(&mut self, yes: bool) -> &mut Self {
@@ -196,6 +202,12 @@ impl EventSetBuilder {
             .enable_on_exec(true)
     }
 
+    /// Sets whether a task is counted no longer once it executes a program
+    /// ([`Attributes::remove_on_exec`]; Linux since 5.13). Off by default.
+    pub fn remove_on_exec(&mut self, yes: bool) -> &mut Self {
+        self.restate(self.attributes.with_remove_on_exec(yes))
+    }
+
     /// Adds the attributes of the set to those that each group has by itself.
     fn restate(&mut self, attributes: Attributes) -> &mut Self {
         self.attributes = attributes;
@@ -219,8 +231,8 @@ impl EventSetBuilder {
     /// Sets the fallback to CPUs, for a thread or process on a backend that counts whole CPUs only, as
     /// bare registers do: all CPUs if the backend reaches them all, else the one that the calling thread
     /// is on ([`SetEvent::fell_back_to_cpus`](crate::SetEvent::fell_back_to_cpus)). Such a group
-    /// heeds neither [`inherit`](Attributes::inherit) nor
-    /// [`enable_on_exec`](Attributes::enable_on_exec); where the others rely on the latter,
+    /// heeds neither [`inherit`](Attributes::inherit) and [`inherit_thread`](Attributes::inherit_thread) nor
+    /// [`enable_on_exec`](Attributes::enable_on_exec) and [`remove_on_exec`](Attributes::remove_on_exec); where the others rely on the latter,
     /// [`EventSet::enable_on_cpus`] starts it. Off by default.
     pub fn cpu_fallback(&mut self, yes: bool) -> &mut Self {
         self.cpu_fallback = yes;
@@ -442,9 +454,11 @@ impl EventSetBuilder {
 fn with_set(set: Attributes, group: Attributes) -> Attributes {
     group
         .with_inherit(set.inherit || group.inherit)
+        .with_inherit_thread(set.inherit_thread || group.inherit_thread)
         .with_pinned(set.pinned || group.pinned)
         .with_exclusive(set.exclusive || group.exclusive)
         .with_enable_on_exec(set.enable_on_exec || group.enable_on_exec)
+        .with_remove_on_exec(set.remove_on_exec || group.remove_on_exec)
         .with_disabled(set.disabled || group.disabled)
 }
 

@@ -175,7 +175,9 @@ impl Opener<'_> {
             Some(target) => {
                 let mut spec = spec.clone();
                 spec.attributes.inherit = on_cpus.is_none();
+                spec.attributes.inherit_thread &= on_cpus.is_none();
                 spec.attributes.enable_on_exec &= on_cpus.is_none();
+                spec.attributes.remove_on_exec &= on_cpus.is_none();
                 backend.open(&spec, target)
             }
         };

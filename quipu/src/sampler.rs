@@ -220,6 +220,13 @@ impl SamplerBuilder {
         self
     }
 
+    /// Sets whether, of what [`inherit`](Self::inherit) follows, only threads are sampled
+    /// ([`Attributes::inherit_thread`]; Linux since 5.13). Off by default.
+    pub fn inherit_thread(&mut self, yes: bool) -> &mut Self {
+        self.attributes.inherit_thread = yes;
+        self
+    }
+
     /// Sets whether every event is on the PMU or in the error state ([`Attributes::pinned`]). Off by default.
     pub fn pinned(&mut self, yes: bool) -> &mut Self {
         self.attributes.pinned = yes;
@@ -237,6 +244,13 @@ impl SamplerBuilder {
     /// ([`Attributes::enable_on_exec`]). Off by default: [`Sampler::enable`] starts it.
     pub fn enable_on_exec(&mut self, yes: bool) -> &mut Self {
         self.attributes.enable_on_exec = yes;
+        self
+    }
+
+    /// Sets whether a task is sampled no longer once it executes a program
+    /// ([`Attributes::remove_on_exec`]; Linux since 5.13). Off by default.
+    pub fn remove_on_exec(&mut self, yes: bool) -> &mut Self {
+        self.attributes.remove_on_exec = yes;
         self
     }
 

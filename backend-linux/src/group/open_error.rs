@@ -3,13 +3,16 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use quipu_hal::{Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target};
+use nix::sys::resource::Resource;
+use quipu_hal::{
+    BreakpointAccess, Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target,
+};
 
 use super::open_part::RefusedMember;
 #[cfg(feature = "names")]
 use crate::events::probe;
 use crate::events::{EventBits, EventSource};
-use crate::machine::privileges::{Capability, Privileges, Seccomp};
+use crate::machine::privileges::{Capability, Limit, Privileges, Seccomp};
 use crate::machine::topology::Topology;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::targets::PlannedPart;
@@ -50,7 +53,7 @@ pub(crate) fn explain(
     };
     let denied = matches!(errno, libc::EACCES | libc::EPERM);
     let has_cpu_pmu = !events.core_pmus().all().is_empty();
-    let privileges = &match denied || errno == libc::EMFILE {
+    let privileges = &match denied {
         true => Privileges::rights(has_cpu_pmu),
         false => Privileges::unknown(has_cpu_pmu),
     };
@@ -130,6 +133,15 @@ fn meaning(
                     (K::UnsupportedEvent, "this machine shows no CPU PMU")
                 }
                 (libc::EOPNOTSUPP, _) => (K::UnsupportedFeature, "the PMU does not support this"),
+                (_, Event::Breakpoint(breakpoint))
+                    if cfg!(any(target_arch = "x86", target_arch = "x86_64"))
+                        && breakpoint.access == BreakpointAccess::Read =>
+                {
+                    (
+                        K::UnsupportedEvent,
+                        "x86 has no breakpoints on reads alone; use :rw",
+                    )
+                }
                 (_, Event::Breakpoint(_)) => (
                     K::InvalidConfiguration,
                     "the CPU does not support a breakpoint of this kind, length and alignment",
@@ -221,6 +233,14 @@ fn unsupported_setting(
             AttrFlags::precise_ip(3),
             "this event cannot be counted this precisely",
         ),
+        (
+            AttrFlags::INHERIT_THREAD,
+            "this kernel cannot inherit threads alone (inherit_thread, Linux 5.13)",
+        ),
+        (
+            AttrFlags::REMOVE_ON_EXEC,
+            "this kernel cannot remove it on exec (remove_on_exec, Linux 5.13)",
+        ),
         (AttrFlags::INHERIT, "this event cannot be inherited"),
     ];
     if let Some((_, reason)) = settings.into_iter().find(|(flags, _)| without(*flags)) {
@@ -303,8 +323,9 @@ fn hint(
 ) -> Option<String> {
     match errno {
         libc::EMFILE => {
-            let limit = privileges.open_files.and_then(|limit| limit.soft);
-            Some(match limit {
+            // There is no descriptor left to read it from /proc.
+            let limit = Limit::of(Resource::RLIMIT_NOFILE);
+            Some(match limit.and_then(|limit| limit.soft) {
                 Some(limit) => format!("the limit is {limit}; raise it with `ulimit -n`"),
                 None => "raise the limit with `ulimit -n`".into(),
             })

@@ -1,6 +1,6 @@
 //! Opening one kernel group: the attr of each member, and the order of the calls.
 
-use quipu_hal::{Attributes, EventSpec, GroupSpec, Precision};
+use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, GroupSpec, Precision};
 
 use super::kernel_group::KernelGroup;
 use super::overflow;
@@ -194,6 +194,33 @@ pub(crate) fn precise_levels(precision: Precision) -> &'static [u8] {
     }
 }
 
+/// Refuses attributes that contradict each other, which the kernel answers with EINVAL alone.
+pub(crate) fn check(attributes: Attributes, attempted: &str) -> Result<(), Error> {
+    let contradiction = match attributes {
+        Attributes {
+            inherit_thread: true,
+            inherit: false,
+            ..
+        } => "inherit_thread says what inherit follows: set that too",
+        Attributes {
+            remove_on_exec: true,
+            enable_on_exec: true,
+            ..
+        } => "it cannot be both enabled and removed when a program is executed",
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::InvalidConfiguration, attempted).with_reason(contradiction))
+}
+
+/// Returns the flags that say which tasks are counted.
+pub(crate) fn following(attributes: Attributes) -> AttrFlags {
+    let mut flags = AttrFlags::empty();
+    flags.set(AttrFlags::INHERIT, attributes.inherit);
+    flags.set(AttrFlags::INHERIT_THREAD, attributes.inherit_thread);
+    flags.set(AttrFlags::REMOVE_ON_EXEC, attributes.remove_on_exec);
+    flags
+}
+
 /// The attr of one member. The leader starts disabled, so that no member counts before all are
 /// there; what schedules the group as a whole is the leader's alone.
 fn attr(
@@ -204,7 +231,7 @@ fn attr(
     leader: bool,
 ) -> PerfEventAttr {
     let mut flags = exclusions(event.filter);
-    flags.set(AttrFlags::INHERIT, attributes.inherit);
+    flags |= following(attributes);
     if leader {
         flags |= AttrFlags::DISABLED;
         flags.set(AttrFlags::PINNED, attributes.pinned);

@@ -101,8 +101,14 @@ impl SampledCounter {
     ///
     /// # Errors
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the counter is inherited or
-    /// does not sample.
+    /// does not sample, and for 0 samples, which perf_event_open(2) leaves undefined.
     pub fn refresh(&self, samples: u16) -> Result<()> {
+        if samples == 0 {
+            let attempted = "let it take 0 samples more";
+            return Err(self
+                .error(ErrorKind::InvalidConfiguration, attempted)
+                .with_reason("the kernel would let it take samples without end"));
+        }
         let done = self.fd.refresh(samples.into());
         self.done("let it take some samples more", done)
     }

@@ -2,8 +2,9 @@
 
 use quipu_perf_data::{RecordLayout, SampleType};
 
-use super::spec::{ExtraRecords, Rate, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
+use super::spec::{AuxAction, ExtraRecords, Rate, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
 use crate::events::{EventBits, exclusions};
+use crate::group::open_part::following;
 use crate::sys::{AttrFlags, PerfEventAttr, ReadFormat};
 
 /// Returns the layout of the records that a spec asks for.
@@ -47,7 +48,7 @@ pub(super) fn attr(
     if spec.flags.contains(SamplerFlags::AUX_OUTPUT) && index > 0 {
         flags |= AttrFlags::AUX_OUTPUT;
     }
-    flags.set(AttrFlags::INHERIT, attributes.inherit);
+    flags |= following(attributes);
     flags.set(AttrFlags::SAMPLE_ID_ALL, spec.sample_id_all);
     flags.set(AttrFlags::USE_CLOCKID, spec.clock.is_some());
     flags.set(
@@ -87,6 +88,7 @@ pub(super) fn attr(
         aux_watermark: spec.aux_wakeup,
         sample_max_stack: spec.max_frames,
         aux_sample_size: spec.aux_bytes,
+        aux_action: event.aux_action.map_or(0, aux_action),
         sig_data: spec.trap.unwrap_or(0),
         ..bits.attr()
     }
@@ -100,15 +102,30 @@ fn differences(asked: SamplerFlags) -> AttrFlags {
             (S::NO_KERNEL_FRAMES, AttrFlags::EXCLUDE_CALLCHAIN_KERNEL),
             (S::NO_USER_FRAMES, AttrFlags::EXCLUDE_CALLCHAIN_USER),
             (S::DEFER_USER_FRAMES, AttrFlags::DEFER_CALLCHAIN),
-            (S::THREADS_ONLY, AttrFlags::INHERIT_THREAD),
-            (S::REMOVE_ON_EXEC, AttrFlags::REMOVE_ON_EXEC),
+            (S::THREAD_COUNTS, AttrFlags::INHERIT_STAT),
         ],
     )
+}
+
+/// Returns the bit-field of an action, which C numbers from the other end on big-endian machines.
+fn aux_action(action: AuxAction) -> u32 {
+    let bit = match action {
+        AuxAction::StartPaused => 0,
+        AuxAction::Pause => 1,
+        AuxAction::Resume => 2,
+    };
+    match cfg!(target_endian = "big") {
+        true => 1 << (31 - bit),
+        false => 1 << bit,
+    }
 }
 
 fn extra_records(asked: ExtraRecords) -> AttrFlags {
     // `mmap2` changes the records that `mmap` asks for.
     let mappings = AttrFlags::MMAP | AttrFlags::MMAP2;
+    // An event of a CPU gets records of what threads do only if it asks for one of the kinds that `is_sb_event` lists
+    // (`kernel/events/core.c`); namespaces and cgroups are not in that list. `comm_exec` is, and by itself brings no records.
+    let of_cpus = AttrFlags::COMM_EXEC;
     translate(
         asked,
         &[
@@ -118,10 +135,10 @@ fn extra_records(asked: ExtraRecords) -> AttrFlags {
             (ExtraRecords::NAMES, AttrFlags::COMM | AttrFlags::COMM_EXEC),
             (ExtraRecords::TASKS, AttrFlags::TASK),
             (ExtraRecords::SWITCHES, AttrFlags::CONTEXT_SWITCH),
-            (ExtraRecords::NAMESPACES, AttrFlags::NAMESPACES),
+            (ExtraRecords::NAMESPACES, AttrFlags::NAMESPACES | of_cpus),
             (ExtraRecords::KSYMBOLS, AttrFlags::KSYMBOL),
             (ExtraRecords::BPF_PROGRAMS, AttrFlags::BPF_EVENT),
-            (ExtraRecords::CGROUPS, AttrFlags::CGROUP),
+            (ExtraRecords::CGROUPS, AttrFlags::CGROUP | of_cpus),
             (ExtraRecords::TEXT_POKES, AttrFlags::TEXT_POKE),
             (ExtraRecords::DEFERRED_CALLCHAINS, AttrFlags::DEFER_OUTPUT),
         ],
@@ -185,6 +202,35 @@ mod tests {
         assert!(!attr_of(&spec, 1).flags.intersects(all));
     }
 
+    /// Without `comm_exec` the kernel would send neither to an event of a CPU.
+    #[test]
+    fn namespaces_and_cgroups_alone_are_asked_for_so_that_they_come() {
+        let mut spec = spec();
+        for (records, flag) in [
+            (ExtraRecords::NAMESPACES, AttrFlags::NAMESPACES),
+            (ExtraRecords::CGROUPS, AttrFlags::CGROUP),
+        ] {
+            spec.extra_records = records;
+            let extra = extra_records(records);
+            assert_eq!(extra, flag | AttrFlags::COMM_EXEC);
+            assert!(attr_of(&spec, 0).flags.contains(extra));
+        }
+    }
+
+    /// The bits of `include/uapi/linux/perf_event.h` since 6.13.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn an_action_on_a_trace_is_that_of_its_event_alone() {
+        let mut spec = spec();
+        spec.events[0].aux_action = Some(AuxAction::StartPaused);
+        spec.events[1].aux_action = Some(AuxAction::Resume);
+        spec.events[2].aux_action = Some(AuxAction::Pause);
+        let bytes = |i| attr_of(&spec, i).bytes()[116..120].to_vec();
+        assert_eq!([bytes(0), bytes(1), bytes(2)].map(|b| b[0]), [1, 4, 2]);
+        spec.events[1].aux_action = None;
+        assert_eq!(attr_of(&spec, 1).aux_action, 0);
+    }
+
     #[test]
     fn members_of_a_group_start_with_their_leader() {
         let mut spec = spec();
@@ -218,6 +264,7 @@ mod tests {
         spec.wakeup = Wakeup::Bytes(9);
         spec.when_full = WhenFull::Overwrite;
         spec.flags = SamplerFlags::all();
+        spec.attributes = Attributes::default().with_inherit_thread(true);
         spec.sample_id_all = false;
         let attr = attr_of(&spec, 1);
         let sample_type = SampleType::IP | SampleType::IDENTIFIER;
@@ -235,6 +282,7 @@ mod tests {
             | AttrFlags::EXCLUDE_CALLCHAIN_KERNEL
             | AttrFlags::EXCLUDE_CALLCHAIN_USER
             | AttrFlags::DEFER_CALLCHAIN
+            | AttrFlags::INHERIT_STAT
             | AttrFlags::INHERIT_THREAD
             | AttrFlags::AUX_OUTPUT
             | AttrFlags::DISABLED;

@@ -7,7 +7,7 @@ use quipu_perf_data::SampleType;
 
 use super::spec::{Rate, SamplerSpec};
 use crate::events::EventSource;
-use crate::group::open_part::RefusedMember;
+use crate::group::open_part::{self, RefusedMember};
 use crate::machine::kernel_file;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::targets::PlannedPart;
@@ -38,7 +38,9 @@ pub(super) fn check(spec: &SamplerSpec) -> Result<()> {
             );
         }
     }
-    Ok(())
+    let mut attributes = spec.attributes;
+    attributes.remove_on_exec |= spec.trap.is_some();
+    open_part::check(attributes, "open a sampler")
 }
 
 /// The error for a ring that was not mapped.
@@ -125,6 +127,15 @@ fn unsupported_field(
             _ => unsupported("this event can be counted, but not sampled"),
         };
     }
+    let without_action = PerfEventAttr {
+        aux_action: 0,
+        ..attr
+    };
+    if attr.aux_action != 0 && opens(&without_action) {
+        return unsupported(
+            "pausing a trace takes a PMU that can (Intel PT since Linux 6.13) as the first event of the group",
+        );
+    }
     let mut seen = PerfEventAttr { ..attr };
     for (flag, name) in FLAGS {
         if seen.flags.contains(*flag) {
@@ -146,6 +157,10 @@ fn unsupported_field(
                     K::NoPermission,
                     format!("samples with {name} take CAP_PERFMON or a lower perf_event_paranoid"),
                 )),
+                false if field == SampleType::READ && lacks_tid(&attr) => Some((
+                    K::InvalidConfiguration,
+                    "samples with READ of counters that are inherited need TID too (and Linux 6.12)".to_owned(),
+                )),
                 false if field == SampleType::BRANCH_STACK => unsupported(
                     "its samples cannot have BRANCH_STACK: that takes an event of a CPU that records branches of these kinds (LBR, BRBE), \
                      which virtual machines often hide",
@@ -155,6 +170,12 @@ fn unsupported_field(
         }
     }
     unsupported("this event can be counted, but not sampled with these fields")
+}
+
+/// Returns true if an event is inherited and its samples do not have the thread.
+fn lacks_tid(attr: &PerfEventAttr) -> bool {
+    let fields = SampleType::from_bits_retain(attr.sample_type);
+    attr.flags.contains(AttrFlags::INHERIT) && !fields.contains(SampleType::TID)
 }
 
 /// The bit-fields to try without, by the kernel's names.

@@ -45,6 +45,18 @@ impl Rate {
     }
 }
 
+/// The effect of an event on a trace in the AUX area (`aux_action`, Linux 6.13, where the PMU of the trace can do so).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AuxAction {
+    /// The event is the trace, and starts paused (`aux_start_paused`).
+    StartPaused,
+    /// Each overflow of the event pauses the trace that leads its group (`aux_pause`).
+    Pause,
+    /// Each overflow of the event resumes the trace that leads its group (`aux_resume`).
+    Resume,
+}
+
 /// An event that is sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -56,6 +68,8 @@ pub struct SampledEvent {
     /// True if it is in the group of the event before it, scheduled together with that. With
     /// [`SampleType::READ`] and [`ReadFormat::GROUP`] samples hold the values of the whole group.
     pub is_member: bool,
+    /// Its effect on the trace of hardware, such as Intel PT, that the first event of its group writes.
+    pub aux_action: Option<AuxAction>,
 }
 
 impl SampledEvent {
@@ -65,6 +79,7 @@ impl SampledEvent {
             event: event.into(),
             rate,
             is_member: false,
+            aux_action: None,
         }
     }
 }
@@ -110,12 +125,13 @@ bitflags! {
         const NO_USER_FRAMES = 1 << 1;
         /// The user's frames come later, in records of their own (`defer_callchain`, Linux 6.19).
         const DEFER_USER_FRAMES = 1 << 2;
-        /// Threads are followed, other processes are not (`inherit_thread`, Linux 5.13).
-        const THREADS_ONLY = 1 << 3;
-        /// The counters go away when the target executes a program (`remove_on_exec`, Linux 5.13).
-        const REMOVE_ON_EXEC = 1 << 4;
+        /// A [`Read`](super::Record::Read) record of each counter when a thread that inherited it ends, with what it has
+        /// counted there (`inherit_stat`). The one task that has the counters as they were opened has no such records:
+        /// the target itself, or one that it made, as the kernel may exchange the counters of two tasks when it switches
+        /// between them (`perf_event_context_sched_out`, `kernel/events/core.c`).
+        const THREAD_COUNTS = 1 << 3;
         /// Samples go to the AUX area of the first event (`aux_output`, Linux 5.4).
-        const AUX_OUTPUT = 1 << 5;
+        const AUX_OUTPUT = 1 << 4;
     }
 }
 
@@ -185,7 +201,7 @@ pub struct SamplerSpec {
     /// Bytes of new data in the AUX area that end a wait; 0 for half of it.
     pub aux_wakeup: u32,
     /// Has each overflow raise SIGTRAP in the thread that caused it, with this as `si_perf_data`
-    /// (`sigtrap`, Linux 5.13). Asks for [`REMOVE_ON_EXEC`](SamplerFlags::REMOVE_ON_EXEC).
+    /// (`sigtrap`, Linux 5.13). Asks for [`remove_on_exec`](Attributes::remove_on_exec).
     pub trap: Option<u64>,
 }
 

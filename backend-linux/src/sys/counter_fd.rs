@@ -15,9 +15,9 @@ use super::read_call;
 mod request {
     use std::ffi::c_char;
 
-    use nix::{request_code_none, request_code_read, request_code_write};
+    use nix::{request_code_none, request_code_read, request_code_readwrite, request_code_write};
 
-    use super::{Ioctl, PerfEventAttr};
+    use super::{Ioctl, PerfEventAttr, QueryBpf};
 
     const TYPE: u8 = b'$';
     /// The size of a pointer, which some of the types are.
@@ -37,11 +37,13 @@ mod request {
     pub(super) const PERIOD: Ioctl = request_code_write!(TYPE, 4, size_of::<u64>());
     pub(super) const SET_FILTER: Ioctl = request_code_write!(TYPE, 6, POINTER);
     pub(super) const ID: Ioctl = request_code_read!(TYPE, 7, POINTER);
+    pub(super) const QUERY_BPF: Ioctl = request_code_readwrite!(TYPE, 10, POINTER);
     pub(super) const MODIFY_ATTRIBUTES: Ioctl = request_code_write!(TYPE, 11, POINTER);
 
     nix::ioctl_write_ptr_bad!(set_period, PERIOD, u64);
     nix::ioctl_write_ptr_bad!(set_filter, SET_FILTER, c_char);
     nix::ioctl_read_bad!(id, ID, u64);
+    nix::ioctl_readwrite_bad!(query_bpf, QUERY_BPF, QueryBpf);
     nix::ioctl_write_ptr_bad!(modify_attributes, MODIFY_ATTRIBUTES, PerfEventAttr);
 }
 
@@ -60,6 +62,17 @@ mod owner {
     pub(super) const SET_OWNER: i32 = 15;
     /// `F_SETSIG`.
     pub(super) const SET_SIGNAL: i32 = 10;
+}
+
+/// The most BPF programs of one tracepoint (`BPF_TRACE_MAX_PROGS`, `include/linux/trace_events.h`).
+const MOST_PROGRAMS: usize = 64;
+
+/// `struct perf_event_query_bpf` with room for all ids.
+#[repr(C)]
+struct QueryBpf {
+    ids_len: u32,
+    prog_cnt: u32,
+    ids: [u32; MOST_PROGRAMS],
 }
 
 /// The descriptor of a counter. Dropping it closes the counter.
@@ -112,11 +125,7 @@ impl CounterFd {
     /// The id by which a group read names this counter.
     pub(crate) fn id(&self) -> Result<u64, i32> {
         let mut id = 0;
-        again(|| {
-            // SAFETY: the kernel writes a u64 to the address, which is that of a local.
-            let done = unsafe { request::id(self.raw(), &raw mut id) };
-            done.map_err(|_| last_errno())
-        })?;
+        self.ioctl_at(request::id, &raw mut id)?;
         Ok(id)
     }
 
@@ -140,6 +149,18 @@ impl CounterFd {
         self.ioctl_with(request::SET_BPF, program.as_raw_fd())
     }
 
+    /// Returns the ids of the BPF programs that run whenever the tracepoint is reached.
+    pub(crate) fn query_bpf(&self) -> Result<Vec<u32>, i32> {
+        let mut query = QueryBpf {
+            ids_len: MOST_PROGRAMS as u32,
+            prog_cnt: 0,
+            ids: [0; MOST_PROGRAMS],
+        };
+        self.ioctl_at(request::query_bpf, &raw mut query)?;
+        let ids = query.ids.iter().take(query.prog_cnt as usize);
+        Ok(ids.copied().collect())
+    }
+
     /// Sends this counter's records to the ring of another one, or to none.
     pub(crate) fn set_output(&self, ring: Option<&Self>) -> Result<(), i32> {
         self.ioctl_with(request::SET_OUTPUT, ring.map_or(-1, Self::raw))
@@ -154,7 +175,7 @@ impl CounterFd {
     pub(crate) fn modify_attributes(&self, attr: &PerfEventAttr) -> Result<(), i32> {
         // The kernel reads as much as the attr says.
         assert!(attr.size <= PerfEventAttr::SIZE);
-        self.ioctl_at(request::modify_attributes, attr)
+        self.ioctl_at(request::modify_attributes, std::ptr::from_ref(attr))
     }
 
     /// Has a signal sent to a thread whenever the counter's ring becomes readable, and when
@@ -204,14 +225,15 @@ impl CounterFd {
         })
     }
 
-    /// Makes a request whose argument is a pointer that the kernel reads from.
-    fn ioctl_at<A>(
+    /// Makes a request whose argument is a pointer that the kernel reads from or writes to.
+    fn ioctl_at<P: Copy>(
         &self,
-        request: unsafe fn(RawFd, *const A) -> nix::Result<c_int>,
-        argument: *const A,
+        request: unsafe fn(RawFd, P) -> nix::Result<c_int>,
+        argument: P,
     ) -> Result<(), i32> {
         again(|| {
-            // SAFETY: the request declares what it reads, and every caller has its argument from a live reference to that.
+            // SAFETY: the request declares what it reads or writes, and every caller has its argument from a live reference
+            // to that.
             let done = unsafe { request(self.raw(), argument) };
             done.map(drop).map_err(|_| last_errno())
         })
@@ -250,6 +272,7 @@ mod tests {
         assert_eq!(request::MODIFY_ATTRIBUTES, 0x4008_240b);
         assert_eq!(request::SET_FILTER, 0x4008_2406);
         assert_eq!(request::SET_BPF, 0x4004_2408);
+        assert_eq!(request::QUERY_BPF, 0xc008_240a);
     }
 
     /// The ioctls of something that is no counter fail, and say so.

@@ -199,3 +199,23 @@ fn more_breakpoints_than_there_are_is_said_at_open() {
         }
     }
 }
+
+/// A debug register of x86 cannot watch reads without writes.
+#[test]
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn reads_alone_are_refused_with_what_to_do() {
+    let name = "reads_alone_are_refused_with_what_to_do";
+    let word = 0u64;
+    let reads = user(Breakpoint {
+        address: (&raw const word) as u64,
+        len: 8,
+        access: BreakpointAccess::Read,
+    });
+    let Some(backend) = machine::backend(name) else {
+        return;
+    };
+    let refused = backend.open_group(&GroupSpec::single(reads), &Target::CurrentThread);
+    let e = refused.expect_err("refused");
+    assert_eq!(e.kind(), ErrorKind::UnsupportedEvent, "{e:#}");
+    assert!(e.to_string().contains("use :rw"), "{e:#}");
+}

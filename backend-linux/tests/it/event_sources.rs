@@ -1,7 +1,7 @@
 //! Probes, conditions and BPF programs, counted exactly.
 
 use std::hint::black_box;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::machine::{backend, open, read, skip, user};
 use quipu_hal::{Count, ErrorKind, Event, EventSpec, Group, GroupSpec, Probe, Target};
@@ -240,6 +240,15 @@ fn program(returned: u32) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Returns the id of a BPF program, as proc(5) lists it.
+#[cfg(target_endian = "little")]
+fn id_of(program: &OwnedFd) -> u32 {
+    let info = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
+    let info = std::fs::read_to_string(info).expect("proc is mounted");
+    let id = info.lines().find_map(|line| line.strip_prefix("prog_id:"));
+    id.expect("of a program").trim().parse().expect("a number")
+}
+
 /// A program that returns 0 keeps every occurrence from being counted, one that returns 1 none.
 #[test]
 #[cfg(target_endian = "little")]
@@ -260,10 +269,15 @@ fn a_bpf_program_decides() {
             return skip(test, "no BPF program may be loaded");
         };
         call(5);
+        let before = group.bpf_programs(0).expect("a tracepoint");
         group
             .attach_bpf(0, program.as_fd())
             .expect("one for tracepoints");
+        let id = id_of(&program);
         drop(program);
+        let with_it = group.bpf_programs(0).expect("a tracepoint");
+        let programs: Vec<_> = before.into_iter().chain([id]).collect();
+        assert_eq!(with_it, programs);
         call(7);
         assert_eq!(
             total(&mut group),
@@ -283,4 +297,13 @@ fn a_bpf_program_decides() {
         .attach_bpf(1, no_program.as_fd())
         .expect_err("one member");
     assert_eq!(no_member.kind(), ErrorKind::InvalidConfiguration);
+    let no_member = group.bpf_programs(1).expect_err("one member");
+    assert_eq!(no_member.kind(), ErrorKind::InvalidConfiguration);
+    let clock = GroupSpec::single(EventSpec::new(quipu_hal::Software::TaskClock));
+    let Some(clock) = open(test, &clock, &Target::CurrentThread) else {
+        return;
+    };
+    let no_tracepoint = clock.bpf_programs(0).expect_err("a clock");
+    assert_eq!(no_tracepoint.kind(), ErrorKind::InvalidConfiguration);
+    assert_eq!(no_tracepoint.member(), Some(0));
 }

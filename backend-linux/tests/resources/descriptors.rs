@@ -78,3 +78,50 @@ fn every_descriptor_is_given_back_and_none_leaks_into_programs() {
     assert!(panicked.is_err());
     assert_eq!(open_descriptors(), before);
 }
+
+/// The number of the limit is in the hint, though there is no descriptor left to read it by.
+#[test]
+fn a_process_without_descriptors_learns_its_limit() {
+    const TEST: &str = "a_process_without_descriptors_learns_its_limit";
+    let _alone = alone();
+    let Some(backend) = backend(TEST) else { return };
+    let spec = GroupSpec::single(user(Software::Dummy));
+    let open = || backend.open_group(&spec, &Target::CurrentThread);
+    let first = match open() {
+        Ok(group) => group,
+        Err(e) => return skip(TEST, e),
+    };
+    let mut whole = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel writes the limits to a live local.
+    assert_eq!(
+        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut whole) },
+        0
+    );
+    let few = libc::rlimit {
+        rlim_cur: 777,
+        ..whole
+    };
+    // SAFETY: the kernel reads the limits of a live local.
+    assert_eq!(
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const few) },
+        0
+    );
+    let mut groups = vec![first];
+    let refused = loop {
+        match open() {
+            Ok(group) => groups.push(group),
+            Err(e) => break e,
+        }
+    };
+    // SAFETY: as above.
+    assert_eq!(
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const whole) },
+        0
+    );
+    assert_eq!(refused.errno(), Some(libc::EMFILE), "{refused:#}");
+    let hint = refused.hint().expect("what to do");
+    assert!(hint.starts_with("the limit is 777;"), "{hint}");
+}

@@ -212,6 +212,14 @@ enum quipu_set_flag
      * (QUIPU_EVENT_USER_ONLY).
      */
     QUIPU_USER_FALLBACK = 16,
+    /**
+     * Of what QUIPU_INHERIT follows, threads are counted and processes are not.
+     */
+    QUIPU_INHERIT_THREAD = 32,
+    /**
+     * Taken off a task that executes a new program (execve(2)).
+     */
+    QUIPU_REMOVE_ON_EXEC = 64,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -439,6 +447,14 @@ enum quipu_feature
      * Sets can be used from any thread.
      */
     QUIPU_HAS_ANY_THREAD = 1024,
+    /**
+     * QUIPU_INHERIT_THREAD.
+     */
+    QUIPU_CAN_INHERIT_THREAD = 4096,
+    /**
+     * QUIPU_REMOVE_ON_EXEC.
+     */
+    QUIPU_CAN_REMOVE_ON_EXEC = 8192,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

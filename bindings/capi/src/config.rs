@@ -48,6 +48,10 @@ pub enum quipu_set_flag {
     /// Counts user mode only if counting in the kernel is not permitted, and the event says so
     /// (QUIPU_EVENT_USER_ONLY).
     QUIPU_USER_FALLBACK = 16,
+    /// Of what QUIPU_INHERIT follows, threads are counted and processes are not.
+    QUIPU_INHERIT_THREAD = 32,
+    /// Taken off a task that executes a new program (execve(2)).
+    QUIPU_REMOVE_ON_EXEC = 64,
 }
 
 /// The target and options of an event set. Set `size` first (QUIPU_INIT); everything zero is the calling
@@ -168,7 +172,7 @@ unsafe fn target(config: &quipu_config) -> Result<Target, Failure> {
 }
 
 fn attributes(flags: u32) -> Result<Attributes, Failure> {
-    const KNOWN: u32 = (quipu_set_flag::QUIPU_USER_FALLBACK as u32) * 2 - 1;
+    const KNOWN: u32 = (quipu_set_flag::QUIPU_REMOVE_ON_EXEC as u32) * 2 - 1;
     if flags & !KNOWN != 0 {
         let reason = format!("there are no flags {:#x}", flags & !KNOWN);
         return Err(Failure::invalid(ATTEMPTED, reason));
@@ -176,9 +180,11 @@ fn attributes(flags: u32) -> Result<Attributes, Failure> {
     let has = |flag: quipu_set_flag| flags & flag as u32 != 0;
     Ok(Attributes::default()
         .with_inherit(has(quipu_set_flag::QUIPU_INHERIT))
+        .with_inherit_thread(has(quipu_set_flag::QUIPU_INHERIT_THREAD))
         .with_pinned(has(quipu_set_flag::QUIPU_PINNED))
         .with_exclusive(has(quipu_set_flag::QUIPU_EXCLUSIVE))
-        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC)))
+        .with_enable_on_exec(has(quipu_set_flag::QUIPU_ENABLE_ON_EXEC))
+        .with_remove_on_exec(has(quipu_set_flag::QUIPU_REMOVE_ON_EXEC)))
 }
 
 /// Returns the machine with the events that a configuration asks for; `None` for those of this machine.

@@ -78,6 +78,10 @@ pub enum quipu_feature {
     QUIPU_HAS_NAMED_PMUS = 512,
     /// Sets can be used from any thread.
     QUIPU_HAS_ANY_THREAD = 1024,
+    /// QUIPU_INHERIT_THREAD.
+    QUIPU_CAN_INHERIT_THREAD = 4096,
+    /// QUIPU_REMOVE_ON_EXEC.
+    QUIPU_CAN_REMOVE_ON_EXEC = 8192,
 }
 
 /// Modes of the CPU that events are counted in; several are added.

@@ -183,9 +183,11 @@ fn open(config: Config, events: &str, how: &quipu_sampling) -> Result<Sampler, F
         .events(events)?
         .target(config.target)
         .inherit(config.attributes.inherit)
+        .inherit_thread(config.attributes.inherit_thread)
         .pinned(config.attributes.pinned)
         .exclusive(config.attributes.exclusive)
         .enable_on_exec(config.attributes.enable_on_exec)
+        .remove_on_exec(config.attributes.remove_on_exec)
         .call_chains(how.has(quipu_sampling_flag::QUIPU_CALL_CHAINS))
         .addresses(how.has(quipu_sampling_flag::QUIPU_ADDRESSES));
     if let Some(rate) = how.rate()? {

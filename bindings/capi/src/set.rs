@@ -148,9 +148,11 @@ pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
             .events(groups)?
             .target(config.target.clone())
             .inherit(config.attributes.inherit)
+            .inherit_thread(config.attributes.inherit_thread)
             .pinned(config.attributes.pinned)
             .exclusive(config.attributes.exclusive)
             .enable_on_exec(config.attributes.enable_on_exec)
+            .remove_on_exec(config.attributes.remove_on_exec)
             .user_mode_fallback(config.user_mode_fallback);
         for (name, formula) in presets {
             builder.preset(name, formula)?;

@@ -6,7 +6,7 @@ use quipu_hal::{
 
 use crate::Check;
 use crate::child::Waiting;
-use crate::context::Context;
+use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -33,6 +33,18 @@ pub(super) const CHECKS: &[Check] = &[
         requires: "A group that is disabled stays so through the execution of a new program.",
         source: "perf_event_open(2), attr.disabled",
         run: not_enabled_without,
+    },
+    Check {
+        id: "exec.removed",
+        requires: "With remove-on-exec what a task does before it executes a program is counted, and nothing after that.",
+        source: "perf_event_open(2), attr.remove_on_exec",
+        run: removed,
+    },
+    Check {
+        id: "exec.removal-refused-where-unclaimed",
+        requires: "A backend without remove-on-exec says so instead of ignoring it.",
+        source: "quipu_hal::Features::REMOVE_ON_EXEC",
+        run: removal_refused_where_unclaimed,
     },
     Check {
         id: "exec.refused-where-unclaimed",
@@ -99,6 +111,57 @@ fn readable_after_exit(context: &Context<'_>) -> Outcome {
         first.value,
         "the value after enabling it again",
     )?;
+    Ok(())
+}
+
+fn removed(context: &Context<'_>) -> Outcome {
+    context.need(Features::REMOVE_ON_EXEC)?;
+    context.need_target(TargetKinds::THREAD)?;
+    let event = context.exact()?;
+    let mut child = Waiting::start()?;
+    let target = Target::Thread(child.id());
+    let mut removed = stopped([event.clone()]);
+    removed.attributes.remove_on_exec = true;
+    let mut removed = context.open_on(&removed, &target)?;
+    let mut all = context.open_on(&stopped([event]), &target)?;
+    all.enable()?;
+    removed.enable()?;
+    child.stir()?;
+    let before = context.reading(&mut *removed)?;
+    ensure!(
+        before.time_enabled > 0,
+        "it is enabled before the program is executed: {before:?}"
+    );
+    let status = child.finish()?;
+    ensure!(status.success(), "the measured process: {status}");
+    let (removed, all) = (context.reading(&mut *removed)?, context.reading(&mut *all)?);
+    ensure!(
+        removed.value >= before.value && removed.time_enabled >= before.time_enabled,
+        "what was counted before stays: {before:?}, then {removed:?}"
+    );
+    ensure!(
+        removed.value < all.value && removed.time_enabled < all.time_enabled,
+        "{removed:?} until the program was executed, {all:?} with that"
+    );
+    Ok(())
+}
+
+fn removal_refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    if context
+        .capabilities()
+        .features
+        .contains(Features::REMOVE_ON_EXEC)
+    {
+        return Err(Missing::Inapplicable("groups can be removed on exec").into());
+    }
+    let mut spec = GroupSpec::single(context.exact()?);
+    spec.attributes.remove_on_exec = true;
+    let error = context.refusal(&spec, &context.fixture().target())?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::UnsupportedFeature,
+        "the kind of \"{error}\""
+    );
     Ok(())
 }
 

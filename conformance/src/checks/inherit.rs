@@ -53,6 +53,18 @@ pub(super) const CHECKS: &[Check] = &[
         run: goes_unnoticed,
     },
     Check {
+        id: "inherit.threads-alone",
+        requires: "With inherit-thread too, a thread made later is counted and a process is not.",
+        source: "perf_event_open(2), attr.inherit_thread",
+        run: threads_alone,
+    },
+    Check {
+        id: "inherit.threads-alone-refused-where-unclaimed",
+        requires: "A backend that cannot inherit threads alone says so instead of ignoring it.",
+        source: "quipu_hal::Features::INHERIT_THREAD",
+        run: threads_alone_refused_where_unclaimed,
+    },
+    Check {
         id: "inherit.refused-where-unclaimed",
         requires: "A backend that cannot inherit says so instead of ignoring it.",
         source: "quipu_hal::Features::INHERIT",
@@ -178,6 +190,62 @@ fn processes_are_counted(context: &Context<'_>) -> Outcome {
     ensure!(
         all > own,
         "{all} with a process that was started, {own} without"
+    );
+    Ok(())
+}
+
+fn of_threads_alone(event: EventSpec) -> GroupSpec {
+    let mut spec = inherited(event);
+    spec.attributes.inherit_thread = true;
+    spec
+}
+
+fn threads_alone(context: &Context<'_>) -> Outcome {
+    context.need(Features::INHERIT_THREAD)?;
+    let event = event(context)?;
+    let mut group = context.open(&of_threads_alone(event.clone()))?;
+    group.enable()?;
+    context.cause(&event, 2)?;
+    in_a_thread(context, &event, 30)?;
+    group.disable()?;
+    context.ensure_value(&mut *group, 32, "2 here and 30 in a thread made later")?;
+    // The witness counts at least as long as the other, and this thread only.
+    let event = context.exact()?;
+    let mut witness = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
+    let mut group = context.open_on(&of_threads_alone(event), &Target::CurrentThread)?;
+    witness.enable()?;
+    group.enable()?;
+    let status = Waiting::start()?.finish()?;
+    group.disable()?;
+    witness.disable()?;
+    ensure!(status.success(), "the measured process: {status}");
+    let (own, all) = (
+        context.reading(&mut *witness)?.value,
+        context.reading(&mut *group)?.value,
+    );
+    ensure!(
+        all <= own,
+        "{all} while a process was started, which is to be left out, and {own} in this thread"
+    );
+    Ok(())
+}
+
+fn threads_alone_refused_where_unclaimed(context: &Context<'_>) -> Outcome {
+    if context
+        .capabilities()
+        .features
+        .contains(Features::INHERIT_THREAD)
+    {
+        return Err(Missing::Inapplicable("threads can be inherited alone").into());
+    }
+    let mut spec = GroupSpec::single(context.exact()?);
+    spec.attributes.inherit_thread = true;
+    spec.attributes.inherit = context.capabilities().features.contains(Features::INHERIT);
+    let error = context.refusal(&spec, &context.fixture().target())?;
+    ensure_eq!(
+        error.kind(),
+        ErrorKind::UnsupportedFeature,
+        "the kind of \"{error}\""
     );
     Ok(())
 }

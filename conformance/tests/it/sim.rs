@@ -13,7 +13,9 @@ const TASK_TARGETS: TargetKinds = TargetKinds::CURRENT_THREAD
     .union(TargetKinds::CGROUP);
 /// And it takes no system call to read memory, so there is one way of reading only.
 const TASK_FEATURES: Features = Features::INHERIT
+    .union(Features::INHERIT_THREAD)
     .union(Features::ENABLE_ON_EXEC)
+    .union(Features::REMOVE_ON_EXEC)
     .union(Features::USER_READS);
 
 /// Runs the suite; only what is excused may be skipped.

@@ -26,11 +26,14 @@ pub(super) fn check_attributes(spec: &GroupSpec) -> Result<()> {
             "{what} needs the operating system to follow tasks, and these are bare registers of a CPU"
         )))
     };
-    if spec.attributes.inherit {
+    if spec.attributes.inherit || spec.attributes.inherit_thread {
         return refuse("inheritance");
     }
     if spec.attributes.enable_on_exec {
         return refuse("enabling on exec");
+    }
+    if spec.attributes.remove_on_exec {
+        return refuse("removal on exec");
     }
     Ok(())
 }

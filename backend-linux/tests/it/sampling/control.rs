@@ -81,6 +81,10 @@ fn refresh_lets_so_many_samples_more() {
         touch();
         assert_eq!(samples(&mut sampler, |_| ()).len(), usize::from(more));
     }
+    let endless = sampler.counters()[0].refresh(0).expect_err("undefined");
+    assert_eq!(endless.kind(), ErrorKind::InvalidConfiguration);
+    touch();
+    assert_eq!(samples(&mut sampler, |_| ()).len(), 0);
     sampler.enable().expect("enable");
     touch();
     sampler.disable().expect("disable");

@@ -1,8 +1,8 @@
 //! Refusals, and their reasons.
 
-use quipu_hal::{ErrorKind, Software, Target};
+use quipu_hal::{Attributes, ErrorKind, GroupSpec, Software, Target};
 use quipu_linux::sampling::{
-    BranchSampleType, Rate, SampleType, SamplerFlags, SamplerSpec, WhenFull,
+    AuxAction, BranchSampleType, Rate, SampleType, SamplerFlags, SamplerSpec, WhenFull,
 };
 
 use crate::machine::{backend, skip, user};
@@ -113,5 +113,58 @@ fn an_aux_area_that_the_event_does_not_have_is_refused() {
         ring.copy_aux(&mut copy);
         ring.read_aux(|first, second| first.len() + second.len());
         assert_eq!(copy, []);
+    }
+}
+
+#[test]
+fn values_of_inherited_counters_need_the_thread() {
+    let name = "values_of_inherited_counters_need_the_thread";
+    let mut spec = faults(Rate::Period(1));
+    spec.attributes = Attributes::default().with_inherit(true);
+    spec.sample_type = SampleType::IP | SampleType::READ;
+    let Some((kind, text)) = refusal(name, &spec) else {
+        return;
+    };
+    assert_eq!(kind, ErrorKind::InvalidConfiguration, "{text}");
+    assert!(text.contains("need TID too"), "{text}");
+}
+
+#[test]
+fn pausing_a_trace_takes_one() {
+    let name = "pausing_a_trace_takes_one";
+    for action in [AuxAction::StartPaused, AuxAction::Pause, AuxAction::Resume] {
+        let mut spec = faults(Rate::Period(1));
+        spec.events[0].aux_action = Some(action);
+        let Some((kind, text)) = refusal(name, &spec) else {
+            return;
+        };
+        assert_eq!(kind, ErrorKind::UnsupportedFeature, "{text}");
+        assert!(
+            text.contains("trace") || text.contains("aux_action"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn attributes_that_contradict_each_other_are_refused() {
+    let name = "attributes_that_contradict_each_other_are_refused";
+    let threads = Attributes::default().with_inherit_thread(true);
+    let both = Attributes::default()
+        .with_enable_on_exec(true)
+        .with_remove_on_exec(true);
+    for attributes in [threads, both] {
+        let mut spec = faults(Rate::Period(1));
+        spec.attributes = attributes;
+        let Some((kind, text)) = refusal(name, &spec) else {
+            return;
+        };
+        assert_eq!(kind, ErrorKind::InvalidConfiguration, "{text}");
+        let group = GroupSpec::single(user(Software::PageFaults)).with_attributes(attributes);
+        let Some(backend) = backend(name) else { return };
+        let e = backend.open_group(&group, &Target::CurrentThread);
+        let e = e.expect_err("refused");
+        assert_eq!(e.kind(), ErrorKind::InvalidConfiguration, "{e:#}");
+        assert!(text.contains(e.reason().expect("a reason")), "{text}");
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use quipu_hal::{Attributes, Software, Target};
 use quipu_linux::sampling::record::{FileIdentity, SwitchDirection};
 use quipu_linux::sampling::{
-    ExtraRecords, Rate, Record, SampleType, Sampler, SamplerSpec, ThreadId,
+    ExtraRecords, Rate, Record, SampleType, Sampler, SamplerFlags, SamplerSpec, ThreadId,
 };
 
-use super::open;
+use super::breakpoints::executions_of;
 use super::shell::HeldShell;
-use crate::machine::user;
+use super::{calls, open};
+use crate::machine::{self, user};
 
 /// A sampler that only writes these records.
 fn only(records: ExtraRecords) -> SamplerSpec {
@@ -148,6 +149,68 @@ fn context_switches_match_what_the_kernel_counts() {
     let left = count(SwitchDirection::Out) + count(SwitchDirection::OutPreempted);
     assert_eq!(count(SwitchDirection::In), left);
     assert_ne!(directions[0], SwitchDirection::In);
+}
+
+/// The kernel leaves both out on a CPU, unless records of another kind are asked for: none of those comes.
+#[test]
+fn namespaces_alone_come_on_cpus() {
+    let name = "namespaces_alone_come_on_cpus";
+    let spec = only(ExtraRecords::NAMESPACES);
+    let Some(mut sampler) = open(name, &spec, &Target::AllCpus) else {
+        return;
+    };
+    let mut child = std::process::Command::new("true").spawn().expect("a child");
+    let pid = child.id().cast_signed();
+    assert!(child.wait().expect("it ends").success());
+    sampler.disable().expect("disable");
+    let mut seen = false;
+    super::each_record(&mut sampler, |record, _| match record {
+        Record::Namespaces(namespaces) => seen |= namespaces.thread.pid == pid,
+        other => panic!("{other:?}"),
+    });
+    assert!(seen, "the kernel writes one for each new process");
+}
+
+/// Three threads that run one after the other, and one more that the kernel may have exchanged the counters with.
+#[test]
+fn each_thread_that_inherited_a_counter_has_its_count() {
+    let name = "each_thread_that_inherited_a_counter_has_its_count";
+    let _alone = machine::debug_registers();
+    let mut spec = executions_of(calls::leaf());
+    spec.attributes = Attributes::default().with_inherit(true);
+    spec.flags = SamplerFlags::THREAD_COUNTS;
+    let Some(mut sampler) = open(name, &spec, &Target::CurrentThread) else {
+        return;
+    };
+    let work = |times| {
+        // SAFETY: the call takes nothing and touches no memory of ours.
+        let tid = move || (unsafe { libc::gettid() }, calls::call(times)).0;
+        (
+            std::thread::spawn(tid).join().expect("no panic"),
+            times as u64,
+        )
+    };
+    let expected = [3, 50, 700].map(work);
+    let counters = sampler.counters().to_vec();
+    let mut counts = std::collections::BTreeMap::new();
+    super::each_record(&mut sampler, |record, _| {
+        if let Record::Read(thread, values) = record {
+            assert_eq!(thread.pid, std::process::id().cast_signed());
+            let value = values.get(0).expect("one counter");
+            assert!(counters.iter().any(|c| Some(c.id()) == value.id));
+            *counts.entry(thread.tid).or_insert(0) += value.value;
+        }
+    });
+    let known = expected
+        .iter()
+        .filter(|(tid, times)| match counts.get(tid) {
+            Some(count) => {
+                assert_eq!(count, times, "thread {tid}");
+                true
+            }
+            None => false,
+        });
+    assert!(known.count() >= 2, "{expected:?}, {counts:?}");
 }
 
 /// On a CPU a switch names the other thread.

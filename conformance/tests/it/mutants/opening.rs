@@ -47,6 +47,20 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             },
         ),
         attribute(
+            "inherit-thread-ignored",
+            "inheriting threads alone is accepted, and nothing changed",
+            |a| {
+                a.inherit_thread = false;
+            },
+        ),
+        attribute(
+            "remove-on-exec-ignored",
+            "remove-on-exec is accepted, and nothing removed",
+            |a| {
+                a.remove_on_exec = false;
+            },
+        ),
+        attribute(
             "exec-ignored",
             "enable-on-exec is accepted, and nothing enabled",
             |a| {

@@ -182,11 +182,13 @@ const EVENTS: [(Features, &str); 5] = [
     (Features::NAMED_PMUS, "events of named PMUs"),
 ];
 
-const FEATURES: [(Features, &str); 7] = [
+const FEATURES: [(Features, &str); 9] = [
     (Features::INHERIT, "inherit"),
+    (Features::INHERIT_THREAD, "inherit threads alone"),
     (Features::PINNED, "pinned"),
     (Features::EXCLUSIVE, "exclusive"),
     (Features::ENABLE_ON_EXEC, "enable on exec"),
+    (Features::REMOVE_ON_EXEC, "remove on exec"),
     (Features::MULTIPLEXING, "multiplexing"),
     (Features::ANY_THREAD, "any thread"),
     (Features::USER_READS, "user-space reads"),
