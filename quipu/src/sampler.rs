@@ -321,5 +321,8 @@ impl SamplerBuilder {
 
 /// Returns the native events of a machine, or of this one.
 fn native_events(machine: Option<&Machine>) -> &SharedNativeEvents {
-    machine.map_or_else(|| NativeEvents::this(), |machine| &machine.native)
+    match machine {
+        Some(machine) => &machine.native,
+        None => NativeEvents::this(),
+    }
 }
