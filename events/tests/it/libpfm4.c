@@ -65,7 +65,9 @@ static void encode_all_of_perf(void)
             event.size = sizeof event;
             if (pfm_get_event_info(at, PFM_OS_PERF_EVENT, &event) != PFM_SUCCESS)
                 continue;
-            for (int masks = 0; masks < 12; masks++) {
+            /* Other names have their masks already. */
+            int most = strncmp(event.name, "PERF_COUNT_HW_CACHE_", 20) == 0 ? 12 : 1;
+            for (int masks = 0; masks < most; masks++) {
                 char both[64];
                 snprintf(both, sizeof both, "%s%s", operations[masks / 3], results[masks % 3]);
                 encode_perf(event.name, both);
