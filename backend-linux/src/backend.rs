@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use quipu_hal::EventMap;
 use quipu_hal::{
     Backend, Capabilities, Error, ErrorKind, EventInfo, EventSpec, Features, Group, GroupSpec,
-    Result, Target,
+    PerfConfig, Result, Target,
 };
 
 use self::open_request::OpenRequest;
@@ -157,14 +157,26 @@ impl LinuxBackend {
     /// # Errors
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when this kernel has no such event.
     pub fn attr_bytes(&self, event: &EventSpec) -> Result<Vec<u8>> {
+        Ok(self.attr(event)?.bytes())
+    }
+
+    /// Returns the words by which this kernel is asked for an event. Of several PMUs they are those of the first.
+    ///
+    /// # Errors
+    /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when this kernel has no such event.
+    pub fn encode(&self, event: &EventSpec) -> Result<PerfConfig> {
         let placement = self.events.resolve(event)?.placement;
-        let attr = PerfEventAttr {
+        Ok(placement.first_bits().unwrap_or_default().config)
+    }
+
+    fn attr(&self, event: &EventSpec) -> Result<PerfEventAttr> {
+        let placement = self.events.resolve(event)?.placement;
+        Ok(PerfEventAttr {
             sample_type: quipu_perf_data::SampleType::IDENTIFIER.bits(),
             read_format: ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
             flags: exclusions(event.filter) | AttrFlags::DISABLED,
             ..placement.first_bits().unwrap_or_default().attr()
-        };
-        Ok(attr.bytes())
+        })
     }
 
     /// Opens a group, in every part of the target. All members of a part start at the same moment.

@@ -9,6 +9,7 @@ use crate::architectural::Refused;
 use crate::details::{EventDetails, Generalized, PresetEvent};
 use crate::encode::{Interface, general};
 use crate::layers::{Layer, LayerFile, Layers};
+use crate::pmu_names::pmu_names;
 use crate::standard_presets;
 
 /// One CPU's table, through all layers of a [`Database`].
@@ -173,6 +174,25 @@ impl CpuTable {
             .any(|(_, view)| own(&view) && view.is_fallback())
     }
 
+    /// Returns libpfm4's names of the CPU's PMU, the usual one last; none for a CPU that libpfm4 lacks.
+    pub fn pmu_names(&self) -> &'static [&'static str] {
+        pmu_names(&self.id)
+    }
+
+    /// Returns true if a PMU is the CPU's, by one of libpfm4's names or the id of the CPU, in any letter case.
+    pub fn has_pmu(&self, pmu: &str) -> bool {
+        let is = |name: &str| name.eq_ignore_ascii_case(pmu);
+        is(&self.id) || self.pmu_names().iter().any(|name| is(name))
+    }
+
+    /// Returns the name of an event without the CPU's PMU in front of it: `INST_RETIRED` of `skl::INST_RETIRED`.
+    pub(crate) fn without_pmu<'n>(&self, name: &'n str) -> &'n str {
+        match name.split_once("::") {
+            Some((pmu, event)) if self.has_pmu(pmu) => event,
+            _ => name,
+        }
+    }
+
     /// Returns the source of the table's facts.
     pub fn source(&self) -> &str {
         self.views()
@@ -201,6 +221,7 @@ impl CpuTable {
 
     /// Returns one event or mask by name, without modifiers.
     pub fn event(&self, name: &str) -> Option<EventDetails> {
+        let name = self.without_pmu(name);
         let (event, mask) = name.split_once('.').unwrap_or((name, ""));
         self.views().find_map(|(layer, view)| {
             let entry = view.find(event, mask).or_else(|| view.find(name, ""))?;
@@ -341,6 +362,7 @@ impl CpuTable {
 
     /// Looks up a written name: the CPU's own first, then its aliases.
     pub(crate) fn select(&self, name: &str) -> Result<Selection, NameError> {
+        let name = self.without_pmu(name);
         let error = match select(self, name) {
             Ok(selection) => return Ok(selection),
             Err(error) => error,

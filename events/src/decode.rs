@@ -4,7 +4,8 @@ use quipu_events_format::name::{Names, select};
 use quipu_events_format::packed::EntryView;
 use quipu_events_format::{Bits, flag};
 use quipu_hal::{
-    Encoding, Error, ErrorKind, Filter, FixedCounter, P5Function, Result, Scheme, X86Select,
+    Encoding, Error, ErrorKind, Filter, FixedCounter, P5Function, PerfConfig, Result, Scheme,
+    X86Select,
 };
 
 use crate::cpu_table::CpuTable;
@@ -38,6 +39,18 @@ impl CpuTable {
     /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the CPU has no event with this number;
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when the encoding is of another scheme.
     pub fn decode(&self, encoding: &Encoding) -> Result<Decoded> {
+        if let Encoding::Perf(words) = encoding
+            && matches!(
+                words.type_,
+                PerfConfig::HARDWARE
+                    | PerfConfig::SOFTWARE
+                    | PerfConfig::TRACEPOINT
+                    | PerfConfig::HW_CACHE
+                    | PerfConfig::BREAKPOINT
+            )
+        {
+            return self.decode_numbers_of_the_kernel(*words);
+        }
         let (bits, levels) = self.take_apart(encoding)?;
         match self.name_of(bits) {
             Some(name) => Ok(Decoded { name, levels }),
@@ -47,6 +60,19 @@ impl CpuTable {
             )
             .with_reason(format!("there is no event {:#x}", bits.config()))),
         }
+    }
+
+    /// Returns the generalized event of numbers that the kernel itself defines.
+    fn decode_numbers_of_the_kernel(&self, words: PerfConfig) -> Result<Decoded> {
+        let event = words.generalized().ok_or_else(|| {
+            let attempted = format!("name type {}, config {:#x}", words.type_, words.config);
+            Error::new(ErrorKind::UnsupportedEvent, attempted)
+                .with_reason("the kernel has no generalized event of these numbers")
+        })?;
+        Ok(Decoded {
+            name: event.to_string(),
+            levels: None,
+        })
     }
 
     pub(crate) fn take_apart(&self, encoding: &Encoding) -> Result<(Bits, Option<Filter>)> {

@@ -10,7 +10,7 @@ use quipu_hal::{
     Filter, MaxRate, P5Function, PerfConfig, RawEvent, ResolvedEvent, Result, Scheme, SlotSet,
     UncoreEvent, X86Select,
 };
-use quipu_text::EventNames;
+use quipu_text::{EventNames, libpfm4};
 
 use crate::cpu_table::CpuTable;
 use crate::encode::{Interface, PERF_TYPE_RAW, encode, slots};
@@ -146,6 +146,7 @@ impl CpuEvents {
 
     /// Adds unit and errata, which few entries have.
     fn add_words(&self, name: &str, info: &mut EventInfo) {
+        let name = self.table.without_pmu(name);
         let head = name.split(':').next().unwrap_or(name);
         let (event, mask) = head.split_once('.').unwrap_or((head, ""));
         let first = name.split(':').nth(1).unwrap_or_default();
@@ -474,6 +475,7 @@ impl EventMap for CpuEvents {
     }
 
     fn has_event(&self, name: &str) -> bool {
+        let name = self.table.without_pmu(name);
         let head = name.split(':').next().unwrap_or(name);
         let event = head.split('.').next().unwrap_or(head);
         [head, event]
@@ -484,6 +486,10 @@ impl EventMap for CpuEvents {
 
 impl EventNames for CpuEvents {
     fn ends_in_mask(&self, name: &str) -> bool {
-        ends_in_mask(&self.table, name)
+        ends_in_mask(&self.table, self.table.without_pmu(name))
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        libpfm4::in_any_case(name).filter(|_| !self.has_event(name))
     }
 }

@@ -19,6 +19,7 @@ pub mod identify;
 mod increment;
 mod layers;
 mod metrics;
+mod pmu_names;
 mod standard_presets;
 mod uncore;
 

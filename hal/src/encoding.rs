@@ -3,8 +3,10 @@
 //! Each type knows the layout of its scheme. A database makes encodings, a backend consumes them, and
 //! neither knows the other.
 
+mod perf;
 mod x86;
 
+pub use perf::PerfConfig;
 pub use x86::{ExtraRegister, X86Select};
 
 /// The bits for one event in the scheme of the counter that shall count it.
@@ -134,55 +136,5 @@ impl Armv8Event {
     /// The event number.
     pub const fn event(self) -> u16 {
         self.0 as u16
-    }
-}
-
-/// A perf_event type with its config words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub struct PerfConfig {
-    /// `PERF_TYPE_*`, or the number in a PMU's `type` file.
-    pub type_: u32,
-    /// The main word.
-    pub config: u64,
-    /// First extra word.
-    pub config1: u64,
-    /// Second extra word.
-    pub config2: u64,
-    /// Third extra word.
-    pub config3: u64,
-}
-
-impl PerfConfig {
-    /// Returns a type with its main word; the extra words are 0.
-    pub const fn new(type_: u32, config: u64) -> Self {
-        Self {
-            type_,
-            config,
-            config1: 0,
-            config2: 0,
-            config3: 0,
-        }
-    }
-
-    /// Sets the first extra word.
-    #[must_use]
-    pub const fn with_config1(mut self, config1: u64) -> Self {
-        self.config1 = config1;
-        self
-    }
-
-    /// Sets the second extra word.
-    #[must_use]
-    pub const fn with_config2(mut self, config2: u64) -> Self {
-        self.config2 = config2;
-        self
-    }
-
-    /// Sets the third extra word.
-    #[must_use]
-    pub const fn with_config3(mut self, config3: u64) -> Self {
-        self.config3 = config3;
-        self
     }
 }

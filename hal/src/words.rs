@@ -74,6 +74,36 @@ pub fn are_levels(segment: &str) -> bool {
     consists_of(segment, |c| "ukh".contains(c))
 }
 
+/// Returns the key and value of a segment of a name that is one of libpfm4's modifiers and no bits of an event: `u=1`,
+/// `pinned`.
+pub fn assignment(segment: &str) -> Option<(&str, &str)> {
+    const KEYS: [&str; 10] = [
+        "u", "k", "h", "mg", "mh", "precise", "excl", "pinned", "period", "freq",
+    ];
+    match segment.split_once('=') {
+        Some((key, value)) => {
+            let is_known = KEYS.iter().any(|known| known.eq_ignore_ascii_case(key));
+            is_known.then_some((key, value))
+        }
+        // Other letters without a value are levels, or belong to the name.
+        None => matches!(segment, "mg" | "mh" | "excl" | "pinned").then_some((segment, "1")),
+    }
+}
+
+/// Returns what follows the name of one of libpfm4's PMUs `perf` and `perf_raw` and its two colons, and the name.
+pub fn after_perf(word: &str) -> Option<(&str, &str)> {
+    let (pmu, rest) = word.split_once("::")?;
+    let is = |known: &str| pmu.eq_ignore_ascii_case(known);
+    (is("perf") || is("perf_raw")).then_some((pmu, rest))
+}
+
+/// Returns true if a word begins as the kernel's names of the generalized events do, in any letter case.
+pub fn is_kernel_name(word: &str) -> bool {
+    const START: &str = "PERF_COUNT_";
+    let start = word.get(..START.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(START))
+}
+
 /// Returns true if a word is the name of a tracepoint without `tracepoint:` before it, or a pattern of such names: `a:b`,
 /// `a:*`.
 pub fn is_tracepoint(word: &str) -> bool {
@@ -129,6 +159,11 @@ pub(crate) fn is_plain_name(text: &str) -> bool {
         && begins_name(text)
         && !PREFIXES.contains(&first)
         && !is_generalized
+        && !is_kernel_name(text)
+        && after_perf(text).is_none()
+        && !segments
+            .clone()
+            .any(|segment| assignment(segment).is_some())
         && raw_digits(first).is_none()
         && !segments.clone().any(are_levels)
         && !segments.last().is_some_and(ends_otherwise)

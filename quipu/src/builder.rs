@@ -336,6 +336,29 @@ impl EventSetBuilder {
         Ok(EventSet::new(events.into(), groups, &self.target))
     }
 
+    /// Opens every group as [`open`](Self::open) does, if each event can be counted.
+    ///
+    /// ```
+    /// use quipu::EventSet;
+    ///
+    /// let mut builder = EventSet::builder();
+    /// builder.events("task-clock,NO_SUCH_EVENT")?;
+    /// assert_eq!(builder.open()?.events().len(), 2);
+    /// let refused = builder.open_all().expect_err("no such event");
+    /// assert!(refused.to_string().contains("NO_SUCH_EVENT"));
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `open`, and the refusal of the first event that cannot be counted.
+    pub fn open_all(&self) -> Result<EventSet> {
+        let set = self.open()?;
+        match set.events().iter().find_map(SetEvent::error) {
+            Some(error) => Err(error.clone()),
+            None => Ok(set),
+        }
+    }
+
     /// Opens the events as [`open`](Self::open) does, in the place of a set that is stopped, has the first of them and was
     /// opened with the same settings. A backend may keep the counters of that set, so that a group which grows event
     /// by event is not opened as often; values go on from where they are, or from zero.

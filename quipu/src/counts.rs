@@ -142,6 +142,36 @@ impl Counts {
         self.events().find(|e| e.name() == name)
     }
 
+    /// Returns the plain value of each event, in request order, if each was counted all the time.
+    ///
+    /// ```
+    /// let m = quipu::measure("page-faults,task-clock", || vec![1u8; 1 << 20])?;
+    /// let [faults, nanoseconds] = m.counts.values()?;
+    /// println!("{faults} faults in {nanoseconds} ns");
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first event without such a value: the reason why it could not be opened or read;
+    /// [`Busy`](ErrorKind::Busy) if it had a counter for a part of the time, or never, so that its value is an estimate or
+    /// there is none ([`total`](EventCount::total) has it); [`CounterJumped`](ErrorKind::CounterJumped).
+    /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if the set has not `N` events.
+    pub fn values<const N: usize>(&self) -> Result<[u64; N]> {
+        if self.len() != N {
+            let reason = format!("{N} are asked for, and the set has {} events", self.len());
+            return Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                "return the values of a set",
+            )
+            .with_reason(reason));
+        }
+        let mut values = [0; N];
+        for (event, value) in self.events().zip(&mut values) {
+            *value = event.value()?;
+        }
+        Ok(values)
+    }
+
     /// Puts the value of each event into `values`, in request order; false if one of them is no exact number of 64 bits.
     pub(crate) fn exact(&self, values: &mut [u64]) -> bool {
         self.events().zip(values).all(|(event, value)| {
@@ -235,6 +265,35 @@ impl<'a> EventCount<'a> {
             .with_reason(format!(
                 "it is a gauge, read in {parts} parts; look at each"
             ))),
+        }
+    }
+
+    /// Returns the plain value, if the event was counted all the time.
+    ///
+    /// # Errors
+    /// As [`Counts::values`].
+    pub fn value(&self) -> Result<u64> {
+        let refused = |kind, reason: String| {
+            Error::new(kind, format!("return the plain value of {}", self.name()))
+                .with_reason(reason)
+        };
+        let waited = |reason: String| {
+            refused(ErrorKind::Busy, reason).with_hint(
+                "count fewer events at the same time, or take the estimate that `total` has",
+            )
+        };
+        match self.total()? {
+            Count::Exact(value) => u64::try_from(value).map_err(|_| {
+                let reason = format!("{value} has more than 64 bits");
+                refused(ErrorKind::UnsupportedFeature, reason)
+            }),
+            Count::Estimated(value) => Err(waited(format!(
+                "it had a counter for a part of the time, from which {value} is estimated"
+            ))),
+            Count::Partial { missing, .. } => Err(waited(format!(
+                "{missing} parts of the target never had a counter for it"
+            ))),
+            _ => Err(waited("it never had a counter".to_owned())),
         }
     }
 

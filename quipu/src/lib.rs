@@ -24,9 +24,12 @@ mod set_event;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "events")] {
+        mod encode;
         mod native;
 
+        pub use encode::{Encoded, encode};
         pub use native::NativeEvents;
+        pub use quipu_events::Interface;
         use native::SharedNativeEvents;
         pub use selection::{BackendChoice, MatchedCpu, Selection};
     } else {

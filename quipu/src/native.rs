@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use quipu_events::identify::this_machine;
 use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
-use quipu_text::EventNames;
+use quipu_text::{EventNames, libpfm4};
 
 /// The native events of a machine: one table for each kind of core.
 ///
@@ -277,6 +277,15 @@ impl EventNames for NativeEvents {
             .iter()
             .map(|table| table.events_for(Interface::Linux));
         maps.any(|map| map.ends_in_mask(name))
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        let event = libpfm4::in_any_case(name)?;
+        let tables = self.tables().unwrap_or_default();
+        let mut maps = tables
+            .iter()
+            .map(|table| table.events_for(Interface::Linux));
+        (!maps.any(|map| map.has_event(name))).then_some(event)
     }
 }
 

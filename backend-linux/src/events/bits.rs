@@ -1,8 +1,7 @@
 //! From an event to the bits of an attr: the numbers the kernel itself defines.
 
 use quipu_hal::{
-    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, EventInfo,
-    Filter, Hardware, PerfConfig, RawEvent, Software,
+    Breakpoint, CacheEvent, Event, EventInfo, Filter, Hardware, PerfConfig, RawEvent, Software,
 };
 
 use crate::sys::{AttrFlags, PerfEventAttr, event_type};
@@ -12,8 +11,6 @@ use crate::sys::{AttrFlags, PerfEventAttr, event_type};
 pub(crate) struct EventBits {
     /// `type`, `config` and its extensions.
     pub(crate) config: PerfConfig,
-    /// `bp_type`, 0 for everything but breakpoints.
-    pub(crate) bp_type: u32,
     /// True for a probe, whose PMUs have no number of their own.
     probe: bool,
 }
@@ -94,34 +91,24 @@ impl EventBits {
         )
     }
 
-    /// `enum perf_hw_id`.
+    /// A hardware event.
     pub(crate) fn hardware(event: Hardware) -> Self {
-        Self::new(event_type::HARDWARE, position(Hardware::ALL, &event))
+        Self::of(PerfConfig::hardware(event))
     }
 
-    /// `enum perf_sw_ids`.
+    /// A software event.
     pub(crate) fn software(event: Software) -> Self {
-        Self::new(event_type::SOFTWARE, position(Software::ALL, &event))
+        Self::of(PerfConfig::software(event))
     }
 
-    /// `enum perf_hw_cache_id`, `perf_hw_cache_op_id` and `perf_hw_cache_op_result_id`.
+    /// A cache event.
     pub(crate) fn cache(event: CacheEvent) -> Self {
-        Self::new(
-            event_type::HW_CACHE,
-            position(Cache::ALL, &event.cache)
-                | position(CacheOp::ALL, &event.op) << 8
-                | position(CacheResult::ALL, &event.result) << 16,
-        )
+        Self::of(PerfConfig::cache(event))
     }
 
     /// The bits of the CPU's own PMU: `PERF_TYPE_RAW`, or the type of one core PMU.
     pub(crate) fn raw(event: RawEvent) -> Self {
-        Self::of(
-            PerfConfig::new(event_type::RAW, event.config)
-                .with_config1(event.config1)
-                .with_config2(event.config2)
-                .with_config3(event.config3),
-        )
+        Self::of(PerfConfig::raw(event))
     }
 
     /// A tracepoint, by the number in its `id` file.
@@ -129,21 +116,9 @@ impl EventBits {
         Self::new(event_type::TRACEPOINT, id)
     }
 
-    /// `HW_BREAKPOINT_*` of `include/uapi/linux/hw_breakpoint.h`, with the address and length in
-    /// the words that `config1` and `config2` share.
+    /// A breakpoint.
     pub(crate) fn breakpoint(event: Breakpoint) -> Self {
-        Self {
-            config: PerfConfig::new(event_type::BREAKPOINT, 0)
-                .with_config1(event.address)
-                .with_config2(event.len.into()),
-            bp_type: match event.access {
-                BreakpointAccess::Read => 1,
-                BreakpointAccess::Write => 2,
-                BreakpointAccess::ReadWrite => 3,
-                BreakpointAccess::Execute => 4,
-            },
-            probe: false,
-        }
+        Self::of(PerfConfig::breakpoint(event))
     }
 
     /// Returns the event on one core PMU of several: generalized events carry its type in bits 32-63
@@ -172,7 +147,7 @@ impl EventBits {
             config1: self.config.config1,
             config2: self.config.config2,
             config3: self.config.config3,
-            bp_type: self.bp_type,
+            bp_type: self.config.bp_type,
             ..PerfEventAttr::default()
         }
     }
@@ -200,12 +175,6 @@ pub(crate) fn exclusions(filter: Filter) -> AttrFlags {
         flags.set(exclusion, !filter.contains(part));
     }
     flags
-}
-
-/// The kernel's number of a value: its place in a list that is in the kernel's order.
-fn position<T: PartialEq>(all: &[T], value: &T) -> u64 {
-    // A value that the list lacks gets a number the kernel refuses.
-    all.iter().position(|v| v == value).unwrap_or(all.len()) as u64
 }
 
 /// Returns the name, unit and filters of a software event.
@@ -246,6 +215,8 @@ pub(crate) const TRACEPOINT_FILTER: Filter = Filter::KERNEL;
 
 #[cfg(test)]
 mod tests {
+    use quipu_hal::{BreakpointAccess, Cache, CacheOp, CacheResult};
+
     use super::*;
 
     #[test]
@@ -286,7 +257,7 @@ mod tests {
             len: 4,
             access: BreakpointAccess::ReadWrite,
         });
-        assert_eq!(bits.bp_type, 3);
+        assert_eq!(bits.config.bp_type, 3);
         let c = bits.config;
         assert_eq!((c.type_, c.config, c.config1, c.config2), (5, 0, 0x1000, 4));
     }

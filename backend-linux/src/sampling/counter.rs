@@ -151,7 +151,7 @@ impl SampledCounter {
         let attr = PerfEventAttr {
             config1: bits.config.config1,
             config2: bits.config.config2,
-            bp_type: bits.bp_type,
+            bp_type: bits.config.bp_type,
             flags: self.attr.flags - AttrFlags::DISABLED,
             ..self.attr
         };

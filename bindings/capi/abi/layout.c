@@ -176,7 +176,7 @@ FIELD(quipu_encoding, config2, 32);
 FIELD(quipu_encoding, config3, 40);
 FIELD(quipu_encoding, extra_value, 48);
 FIELD(quipu_encoding, extra_register, 56);
-FIELD(quipu_encoding, reserved, 60);
+FIELD(quipu_encoding, bp_type, 60);
 FIELD(quipu_encoding, general_counters, 64);
 FIELD(quipu_encoding, fixed_counters, 72);
 

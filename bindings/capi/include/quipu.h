@@ -1450,9 +1450,9 @@ typedef struct quipu_encoding {
      */
     uint32_t extra_register;
     /**
-     * Zero.
+     * QUIPU_PERF: the accesses that a breakpoint counts (`bp_type`); its address and length are `config1` and `config2`.
      */
-    uint32_t reserved;
+    uint32_t bp_type;
     /**
      * Which general counters can count it, a bit each; all ones when any can. Not read for decoding.
      */
@@ -1624,6 +1624,14 @@ quipu_status quipu_set_define(struct quipu_set *set,
 quipu_status quipu_set_open(struct quipu_set *set);
 
 /**
+ * Opens the set as quipu_set_open() does, if each event of it can be counted.
+ *
+ * Returns the status of the first event that cannot; quipu_last_error() says which and why. Nothing is open then, and
+ * the set is as it was.
+ */
+quipu_status quipu_set_open_all(struct quipu_set *set);
+
+/**
  * Starts counting, group by group. Values and times go on from where they are.
  *
  * Returns the first refusal of a backend; the groups after it are still started.
@@ -1692,6 +1700,18 @@ quipu_status quipu_set_part_info(struct quipu_set *set,
 quipu_status quipu_set_read(struct quipu_set *set,
                             struct quipu_count *out,
                             size_t count);
+
+/**
+ * Reads every event and writes its plain value: `values` has room for as many as quipu_set_size() says, in the
+ * order of adding.
+ *
+ * Returns QUIPU_EBUSY when an event had a counter for a part of the time only, or never, so that its value is an
+ * estimate or there is none (quipu_set_read() has it); QUIPU_EJUMP when its counter jumped; and why an event could not
+ * be opened or read. quipu_last_error() names the event, and nothing is written.
+ */
+quipu_status quipu_set_values(struct quipu_set *set,
+                              uint64_t *values,
+                              size_t length);
 
 /**
  * Reads the set part by part and without scaling. The readings of an event's parts are together
@@ -1893,6 +1913,11 @@ quipu_status quipu_cpu_find(struct quipu_cpu *cpu,
 /**
  * Finds the bits of an event for a quipu_interface, on any CPU of the database: this machine need not
  * have it. `event` is one event as quipu_set_add() takes it, modifiers included.
+ *
+ * For QUIPU_FOR_LINUX they are those that are really opened: the kernel's own numbers for generalized events
+ * ("page-faults" is type 1, config 2, "cycles" type 0, config 0) and breakpoints, those of the kernel of this machine for
+ * tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The event of the CPU that
+ * "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
  */
 quipu_status quipu_encode(struct quipu_cpu *cpu,
                           const char *event,

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use quipu_events::Interface;
 use quipu_hal::{
-    Armv8Event, Encoding, EventMap, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
+    Armv8Event, Encoding, ExtraRegister, FixedCounter, P5Function, PerfConfig, X86Select,
 };
 
 use crate::boundary::{self, Versioned, check_array};
@@ -63,8 +63,8 @@ pub struct quipu_encoding {
     pub extra_value: u64,
     /// The extra register it needs, or 0.
     pub extra_register: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// QUIPU_PERF: the accesses that a breakpoint counts (`bp_type`); its address and length are `config1` and `config2`.
+    pub bp_type: u32,
     /// Which general counters can count it, a bit each; all ones when any can. Not read for decoding.
     pub general_counters: u64,
     /// Which fixed counters can count it, a bit each. Not read for decoding.
@@ -90,6 +90,7 @@ impl quipu_encoding {
                 out.config = perf.config;
                 (out.config1, out.config2, out.config3) =
                     (perf.config1, perf.config2, perf.config3);
+                out.bp_type = perf.bp_type;
                 QUIPU_PERF
             }
             Encoding::X86(word) => {
@@ -128,7 +129,8 @@ impl quipu_encoding {
                 PerfConfig::new(self.r#type, self.config)
                     .with_config1(self.config1)
                     .with_config2(self.config2)
-                    .with_config3(self.config3),
+                    .with_config3(self.config3)
+                    .with_bp_type(self.bp_type),
             ),
             2 => {
                 let extra = ExtraRegister {
@@ -159,6 +161,11 @@ impl quipu_encoding {
 
 /// Finds the bits of an event for a quipu_interface, on any CPU of the database: this machine need not
 /// have it. `event` is one event as quipu_set_add() takes it, modifiers included.
+///
+/// For QUIPU_FOR_LINUX they are those that are really opened: the kernel's own numbers for generalized events
+/// ("page-faults" is type 1, config 2, "cycles" type 0, config 0) and breakpoints, those of the kernel of this machine for
+/// tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The event of the CPU that
+/// "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_encode(
     cpu: *mut quipu_cpu,
@@ -178,11 +185,10 @@ pub unsafe extern "C" fn quipu_encode(
                 return Err(Failure::invalid("encode an event", reason));
             }
         };
-        let events = cpu.table.events_for(interface);
-        let spec = quipu_text::parse_spec(event, &events)?;
-        let resolved = events.resolve(&spec.event, spec.filter)?;
-        let mut encoding = quipu_encoding::new(&resolved.encoding)?;
-        (encoding.general_counters, encoding.fixed_counters) = counters(resolved.slots);
+        let spec = quipu_text::parse_spec(event, &cpu.table.events_for(interface))?;
+        let encoded = quipu::encode(&cpu.table, &spec, interface)?;
+        let mut encoding = quipu_encoding::new(&encoded.encoding)?;
+        (encoding.general_counters, encoding.fixed_counters) = counters(encoded.slots);
         // SAFETY: the caller's promise.
         unsafe { boundary::write_versioned(out, encoding, "out") }
     })

@@ -354,6 +354,34 @@ pub unsafe extern "C" fn quipu_set_read(
     })
 }
 
+/// Reads every event and writes its plain value: `values` has room for as many as quipu_set_size() says, in the
+/// order of adding.
+///
+/// Returns QUIPU_EBUSY when an event had a counter for a part of the time only, or never, so that its value is an
+/// estimate or there is none (quipu_set_read() has it); QUIPU_EJUMP when its counter jumped; and why an event could not
+/// be opened or read. quipu_last_error() names the event, and nothing is written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_values(
+    set: *mut quipu_set,
+    values: *mut u64,
+    length: usize,
+) -> quipu_status {
+    with_open(set, "read the counters", |open| {
+        open.check(length, open.events.len(), "events")?;
+        check_array(values, length, "values")?;
+        open.set.read(&mut open.counts)?;
+        // Nothing is written unless each has one.
+        open.counts
+            .events()
+            .try_for_each(|event| event.value().map(drop))?;
+        for (at, event) in open.counts.events().enumerate() {
+            // SAFETY: `values` has `length` elements by the caller's promise, as many as there are events.
+            unsafe { values.add(at).write(event.value()?) };
+        }
+        Ok(())
+    })
+}
+
 /// Reads the set part by part and without scaling. The readings of an event's parts are together
 /// (`first_reading` in quipu_event_info). It takes no lock, makes one system call for each kernel group or
 /// less, and allocates nothing as long as the counters can be read.

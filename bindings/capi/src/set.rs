@@ -6,7 +6,7 @@ mod overhead;
 
 use std::ffi::c_char;
 
-use quipu::{EventSet, GroupSpec, IntoGroups, SetEvent};
+use quipu::{EventSet, EventSetBuilder, GroupSpec, IntoGroups, SetEvent};
 
 use crate::boundary::{self, borrow, guarded};
 use crate::config::{Config, quipu_config};
@@ -131,45 +131,64 @@ pub unsafe extern "C" fn quipu_set_define(
 pub unsafe extern "C" fn quipu_set_open(set: *mut quipu_set) -> quipu_status {
     guarded(|| {
         let mut borrowed = borrow(&SETS, set)?;
-        let Set::Described {
-            config,
-            groups,
-            presets,
-        } = &*borrowed
-        else {
-            return Err(is_open("open it"));
-        };
-        if groups.is_empty() {
-            let reason = "the event set has no events yet (quipu_set_add)";
-            return Err(Failure::invalid("open it", reason));
-        }
-        let mut builder = EventSet::builder();
-        builder
-            .events(groups)?
-            .target(config.target.clone())
-            .inherit(config.attributes.inherit)
-            .inherit_thread(config.attributes.inherit_thread)
-            .pinned(config.attributes.pinned)
-            .exclusive(config.attributes.exclusive)
-            .enable_on_exec(config.attributes.enable_on_exec)
-            .remove_on_exec(config.attributes.remove_on_exec)
-            .user_mode_fallback(config.user_mode_fallback);
-        for (name, formula) in presets {
-            builder.preset(name, formula)?;
-        }
-        if let Some(machine) = &config.machine {
-            builder.machine(machine.clone());
-        }
-        if let Some(backends) = &config.backends {
-            builder.backends(backends.iter().cloned());
-        }
-        let open = OpenSet::new(builder.open()?);
+        let open = OpenSet::new(builder(&borrowed)?.open()?);
         let errors = open.set.events().iter().map(SetEvent::error);
         let all: Option<Vec<_>> = errors.collect();
         let refused = all.and_then(|all| all.first().map(|first| (*first).clone()));
         *borrowed = Set::Open(open);
         refused.map_or(Ok(()), |error| Err(error.into()))
     })
+}
+
+/// Opens the set as quipu_set_open() does, if each event of it can be counted.
+///
+/// Returns the status of the first event that cannot; quipu_last_error() says which and why. Nothing is open then, and
+/// the set is as it was.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quipu_set_open_all(set: *mut quipu_set) -> quipu_status {
+    guarded(|| {
+        let mut borrowed = borrow(&SETS, set)?;
+        let open = builder(&borrowed)?.open_all()?;
+        *borrowed = Set::Open(OpenSet::new(open));
+        Ok(())
+    })
+}
+
+/// Returns the description of a set that is not open yet.
+fn builder(set: &Set) -> Result<EventSetBuilder, Failure> {
+    let Set::Described {
+        config,
+        groups,
+        presets,
+    } = set
+    else {
+        return Err(is_open("open it"));
+    };
+    if groups.is_empty() {
+        let reason = "the event set has no events yet (quipu_set_add)";
+        return Err(Failure::invalid("open it", reason));
+    }
+    let mut builder = EventSet::builder();
+    builder
+        .events(groups)?
+        .target(config.target.clone())
+        .inherit(config.attributes.inherit)
+        .inherit_thread(config.attributes.inherit_thread)
+        .pinned(config.attributes.pinned)
+        .exclusive(config.attributes.exclusive)
+        .enable_on_exec(config.attributes.enable_on_exec)
+        .remove_on_exec(config.attributes.remove_on_exec)
+        .user_mode_fallback(config.user_mode_fallback);
+    for (name, formula) in presets {
+        builder.preset(name, formula)?;
+    }
+    if let Some(machine) = &config.machine {
+        builder.machine(machine.clone());
+    }
+    if let Some(backends) = &config.backends {
+        builder.backends(backends.iter().cloned());
+    }
+    Ok(builder)
 }
 
 fn is_open(attempted: &str) -> Failure {

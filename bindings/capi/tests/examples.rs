@@ -10,11 +10,12 @@ use std::process::Command;
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 8] = [
+const EXAMPLES: [&str; 9] = [
     "calibrated",
     "count_function",
     "multiplexed",
     "own_events",
+    "plain_values",
     "sampled",
     "simulated",
     "threads",
@@ -77,6 +78,10 @@ fn examples_do_the_same_in_c_and_in_cpp() {
                 assert_eq!(of("sampled"), SAMPLED);
                 assert_calibrated(&of("calibrated"));
                 assert_own_events(&of("own_events"));
+                let plain = of("plain_values");
+                let faults = plain.split(" page faults in ").next();
+                let faults: u64 = faults.and_then(|faults| faults.parse().ok()).expect(&plain);
+                assert!((256..264).contains(&faults), "{plain}");
             }
             false => skip("the examples of the kernel's counters", &why_not),
         }
@@ -220,7 +225,7 @@ fn examples_have_no_error_under_valgrind() {
     for example in EXAMPLES {
         if matches!(
             example,
-            "calibrated" | "count_function" | "own_events" | "sampled" | "threads"
+            "calibrated" | "count_function" | "own_events" | "plain_values" | "sampled" | "threads"
         ) && !has_perf_events(&why_not)
         {
             // getrusage(2) is of the calling thread, whose handle Rust's library never gives back.

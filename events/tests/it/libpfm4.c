@@ -1,5 +1,6 @@
 /* Prints what libpfm4 encodes: the PMU, a name of one event with at most one mask, and the two registers, for every
-   PMU of a core, or with the argument "uncore" of a unit outside of the cores, whether it is in this machine or not. */
+   PMU of a core, or with the argument "uncore" of a unit outside of the cores, whether it is in this machine or not. With
+   "perf", it is the type and the config of the kernel's generalized events. */
 #define _DEFAULT_SOURCE
 #include <perfmon/pfmlib_perf_event.h>
 #include <stdio.h>
@@ -33,6 +34,48 @@ static void encode(const char *pmu, const char *event, const char *mask)
     free(arg.codes);
 }
 
+/* Prints the type and the config of a name of the PMU perf, with its masks. */
+static void encode_perf(const char *event, const char *masks)
+{
+    char name[512];
+    struct perf_event_attr attr;
+    pfm_perf_encode_arg_t perf;
+    memset(&attr, 0, sizeof attr);
+    memset(&perf, 0, sizeof perf);
+    perf.size = sizeof perf;
+    perf.attr = &attr;
+    snprintf(name, sizeof name, "perf::%s%s", event, masks);
+    if (pfm_get_os_event_encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT, &perf) == PFM_SUCCESS)
+        printf("perf\t%s%s\t%u\t%#llx\n", event, masks, attr.type, (unsigned long long)attr.config);
+}
+
+static void encode_all_of_perf(void)
+{
+    static const char *const operations[] = {"", ":READ", ":WRITE", ":PREFETCH"};
+    static const char *const results[] = {"", ":ACCESS", ":MISS"};
+    for (int i = 0; i < PFM_PMU_MAX; i++) {
+        pfm_pmu_info_t pmu;
+        memset(&pmu, 0, sizeof pmu);
+        pmu.size = sizeof pmu;
+        if (pfm_get_pmu_info(i, &pmu) != PFM_SUCCESS || strcmp(pmu.name, "perf") != 0)
+            continue;
+        for (int at = pmu.first_event; at != -1; at = pfm_get_event_next(at)) {
+            pfm_event_info_t event;
+            memset(&event, 0, sizeof event);
+            event.size = sizeof event;
+            if (pfm_get_event_info(at, PFM_OS_PERF_EVENT, &event) != PFM_SUCCESS)
+                continue;
+            /* Other names have their masks already. */
+            int most = strncmp(event.name, "PERF_COUNT_HW_CACHE_", 20) == 0 ? 12 : 1;
+            for (int masks = 0; masks < most; masks++) {
+                char both[64];
+                snprintf(both, sizeof both, "%s%s", operations[masks / 3], results[masks % 3]);
+                encode_perf(event.name, both);
+            }
+        }
+    }
+}
+
 static void encode_event(const char *pmu, int index)
 {
     pfm_event_info_t event;
@@ -57,6 +100,10 @@ int main(int argc, char **argv)
     setenv("LIBPFM_ENCODE_INACTIVE", "1", 1);
     if (pfm_initialize() != PFM_SUCCESS)
         return 1;
+    if (argc > 1 && strcmp(argv[1], "perf") == 0) {
+        encode_all_of_perf();
+        return 0;
+    }
     for (int i = 0; i < PFM_PMU_MAX; i++) {
         pfm_pmu_info_t pmu;
         memset(&pmu, 0, sizeof pmu);

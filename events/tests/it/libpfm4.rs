@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use quipu_events::{Database, Interface};
-use quipu_hal::{Encoding, Event, EventMap, Filter, Scheme};
+use quipu_hal::{Encoding, Event, EventMap, Filter, PerfConfig, Scheme};
+use quipu_text::{NoNames, parse_spec};
 
 use crate::tables::rows;
 
@@ -126,4 +127,31 @@ fn libpfm4_and_quipu_agree_on_the_bits_of_libpfm4s_names() {
     assert!(names > 1_000, "{names}");
     // Every other name has its reason; those of POWER are fewest, where Linux's list has other numbers.
     assert!(equal * 100 >= names * 96, "{equal} of {names}");
+}
+
+/// The numbers of libpfm4's PMU `perf`, of every name of each event and every pair of masks of a cache.
+#[test]
+fn libpfm4_and_quipu_agree_on_the_events_of_the_kernel() {
+    let peer = match peer("perf") {
+        Ok(peer) => peer,
+        Err(reason) => return println!("SKIP libpfm4_and_quipu_agree: {reason}"),
+    };
+    let mut events = HashSet::new();
+    for row in rows(&peer) {
+        let [pmu, name, type_, config] = row[..] else {
+            panic!("{row:?}");
+        };
+        let config = u64::from_str_radix(config.trim_start_matches("0x"), 16).unwrap();
+        let wanted = PerfConfig::new(type_.parse().unwrap(), config);
+        let ours = |text: &str| {
+            let spec = parse_spec(text, &NoNames).unwrap_or_else(|error| panic!("{error:#}"));
+            PerfConfig::of(&spec.event)
+        };
+        assert_eq!(ours(&format!("{pmu}::{name}")), Some(wanted), "{name}");
+        if name.starts_with("PERF_COUNT_") {
+            assert_eq!(ours(name), Some(wanted), "{name}");
+        }
+        events.insert(name.split(':').next());
+    }
+    assert!(events.len() >= 82, "{events:?}");
 }

@@ -1,7 +1,7 @@
 //! A place in the text being read, and what is wrong there.
 
 use quipu_hal::words::is_word;
-use quipu_hal::{Error, ErrorKind};
+use quipu_hal::{Error, ErrorKind, Event};
 
 use crate::EventNames;
 
@@ -33,6 +33,11 @@ impl<'t, 'n> Cursor<'t, 'n> {
     /// Returns true if a name has several parts, of which the last is known to be a unit mask.
     pub(crate) fn ends_in_mask(&self, name: &str) -> bool {
         name.contains(':') && self.names.ends_in_mask(name)
+    }
+
+    /// Returns the generalized event that a name stands for on this machine.
+    pub(crate) fn generalized(&self, name: &str) -> Option<Event> {
+        Event::generalized(name).or_else(|| self.names.generalized(name))
     }
 
     /// Returns the text from an earlier place to this one.

@@ -1,12 +1,14 @@
 //! Reading one event.
 
 use quipu_hal::words::{
-    are_levels, are_modifiers, begins_name, consists_of, has_mask, is_name, is_number, is_part,
-    is_plain_value, is_tracepoint, is_value, raw_digits,
+    after_perf, are_levels, are_modifiers, assignment, begins_name, consists_of, has_mask,
+    is_kernel_name, is_name, is_number, is_part, is_plain_value, is_tracepoint, is_value,
+    raw_digits,
 };
 use quipu_hal::{Breakpoint, BreakpointAccess, Event, PmuEvent, RawEvent, Term, TermValue};
 
 use crate::cursor::{Cursor, Fault};
+use crate::libpfm4;
 use crate::modifiers::Modifiers;
 use crate::settings::Settings;
 
@@ -39,7 +41,7 @@ impl Cursor<'_, '_> {
             return take(self);
         }
         if !self.eat('/') {
-            return self.bare(word, colon, at);
+            return self.take_bare(word, at);
         }
         if is_tracepoint(word) {
             let event = Event::Named(word.to_owned());
@@ -71,18 +73,47 @@ impl Cursor<'_, '_> {
         }
     }
 
+    /// Reads a word that stands alone, with libpfm4's modifiers within it.
+    fn take_bare(&self, word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
+        let mut parts = word.split(':').skip(1);
+        if parts.all(|part| assignment(part).is_none()) {
+            return self.bare(word, at);
+        }
+        let mut assigned = Modifiers::NONE;
+        let mut rest: Vec<&str> = Vec::new();
+        let mut part_at = at;
+        for part in word.split(':') {
+            match assignment(part).filter(|_| part_at > at) {
+                Some((key, value)) => assigned.assign(key, value, part_at)?,
+                None => rest.push(part),
+            }
+            part_at += part.len() + 1;
+        }
+        if !self.takes_settings && assigned.settings != Settings::NONE {
+            return Err(Fault::new(
+                at,
+                "period and freq are for samples, not for an event to count",
+            ));
+        }
+        let (event, letters) = self.bare(&rest.join(":"), at)?;
+        Ok((event, assigned.with_letters(letters)))
+    }
+
     /// Reads a word that stands alone, as a generalized event, raw bits or a name, with modifiers.
-    fn bare(
-        &self,
-        word: &str,
-        colon: Option<usize>,
-        at: usize,
-    ) -> Result<(Event, Modifiers), Fault> {
-        let (first, after) = match colon {
-            Some(colon) => (&word[..colon], Some(&word[colon + 1..])),
+    fn bare(&self, word: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
+        if let Some((pmu, rest)) = after_perf(word) {
+            return self.of_perf(pmu, rest, at + word.len() - rest.len());
+        }
+        if is_kernel_name(word)
+            && let Some(read) = kernel_event(word, at)
+        {
+            return read;
+        }
+        let (first, after) = match word.split_once(':') {
+            Some((first, after)) => (first, Some(after)),
             None => (word, None),
         };
-        let known = match Event::generalized(first) {
+        let known = match self.generalized(first) {
             // Native events are called L1D and ITLB too, and they have unit masks.
             Some(Event::Cache(_)) if has_mask(word) || self.ends_in_mask(word) => None,
             Some(event) => Some(event),
@@ -121,6 +152,42 @@ impl Cursor<'_, '_> {
         check_name(name, at)?;
         let (name, modifiers) = levels_within(name, modifiers, at)?;
         Ok((Event::Named(name), modifiers))
+    }
+
+    /// Reads an event of one of libpfm4's PMUs `perf` and `perf_raw`.
+    fn of_perf(&self, pmu: &str, text: &str, at: usize) -> Result<(Event, Modifiers), Fault> {
+        let (first, after) = match text.split_once(':') {
+            Some((first, after)) => (first, Some(after)),
+            None => (text, None),
+        };
+        let known = match pmu.eq_ignore_ascii_case(libpfm4::PMU) {
+            true => libpfm4::in_any_case(first),
+            false => raw_bits(first, at)?.map(Event::from),
+        };
+        if let Some(event) = known {
+            return Ok((event, modifiers_of(after, at + first.len() + 1)?));
+        }
+        let unknown = || {
+            let reason = format!("the PMU {pmu} has no event {text}");
+            Fault::new(at, reason).with_hint("`quipu list` shows the generalized events")
+        };
+        if pmu.eq_ignore_ascii_case(libpfm4::PMU) {
+            if let Some(read) = kernel_event(text, at) {
+                return read;
+            }
+            // Tracepoints are events of this PMU, too.
+            let (system, name) = text.split_once(':').ok_or_else(unknown)?;
+            let (name, letters) = match name.split_once(':') {
+                Some((name, letters)) => (name, Some(letters)),
+                None => (name, None),
+            };
+            if is_tracepoint(&format!("{system}:{name}")) {
+                let letters_at = at + system.len() + name.len() + 2;
+                let event = Event::tracepoint(system, name);
+                return Ok((event, modifiers_of(letters, letters_at)?));
+            }
+        }
+        Err(unknown())
     }
 
     /// Reads a tracepoint after its prefix.
@@ -330,6 +397,18 @@ fn taker(word: &str) -> Option<Taker> {
         "uretprobe" => |cursor| cursor.take_probe(true, true),
         _ => return None,
     })
+}
+
+/// Reads one of the kernel's names of the generalized events, with modifiers; `None` if it is none.
+fn kernel_event(text: &str, at: usize) -> Option<Result<(Event, Modifiers), Fault>> {
+    let (event, letters) = libpfm4::kernel_event(text)?;
+    let letters_at = at + text.len() - letters.map_or(0, str::len);
+    Some(modifiers_of(letters, letters_at).map(|modifiers| (event, modifiers)))
+}
+
+/// Reads letters that stand at this place, if there are any.
+fn modifiers_of(letters: Option<&str>, at: usize) -> Result<Modifiers, Fault> {
+    letters.map_or(Ok(Modifiers::NONE), |letters| Modifiers::read(letters, at))
 }
 
 /// Takes privilege levels out of the middle of a name, where libpfm4 allows them:

@@ -77,6 +77,7 @@ impl<'t> Cursor<'t, '_> {
         group.members.push(Parsed {
             spec,
             as_written: self.since(&start),
+            names_levels: modifiers.name_levels(),
             letters: modifiers
                 .letters
                 .map(|letters| letters.start - start.at()..letters.end - start.at()),

@@ -36,6 +36,8 @@
 //! | `syscalls:sys_enter_write/filter='fd == 1'/` | a tracepoint with a [condition](EventSpec::condition) |
 //! | `kprobe:do_exit+4`, `uretprobe:/bin/sh:main` | [`Probe`](quipu_hal::Probe), with `ret` of returns |
 //! | `sched:sched_switch`, `INST_RETIRED.ANY`, `EVENT:UMASK:c=2` | [`Event::Named`]: a native event, a preset or a tracepoint, whoever knows the name |
+//! | `PERF_COUNT_HW_CPU_CYCLES`, `perf::CYCLES` | a generalized event by a name of [libpfm4's PMU `perf`](libpfm4) |
+//! | `skl::INST_RETIRED:c=1` | [`Event::Named`], where the CPU's PMU is called `skl` by libpfm4 |
 //! | `'cycles'`, `'two words'` | [`Event::Named`], whatever the text is |
 //!
 //! # Names and quotes
@@ -68,6 +70,10 @@
 //! it consists of letters of `ukhGHIpPDe-` alone (`X:Y:u`), and part of the name otherwise (`X:Y`); quotes decide
 //! where a name ends (`'X:I'`, `'X:I':u`). So libpfm4's edge detection is `X:Y:e=1` here, as `X:Y:e` is an
 //! exclusive group.
+//!
+//! libpfm4's own modifiers stand anywhere behind the name: `u=1`, `k=1`, `h=1`, `mg=1`, `mh=1` (levels, guest and host; where
+//! all that are named are 0, nothing is counted), `precise=1` (as `p`), `pinned=1`, `excl=1` (as `D` and `e`), `period=N`
+//! and `freq=N` (settings).
 //!
 //! Some events have unit masks of these letters: `L2_LD:I` of the P6 counts lines in the invalid state.
 //! They are read so where the [`EventNames`] know them.
@@ -131,6 +137,7 @@ mod event;
 mod generalized;
 mod group;
 mod label;
+pub mod libpfm4;
 mod modifiers;
 mod names;
 mod nearest;

@@ -105,6 +105,93 @@ impl Modifiers {
         Ok(all)
     }
 
+    /// Takes one of libpfm4's modifiers, `key=value`, that stands at this place.
+    pub(crate) fn assign(&mut self, key: &str, value: &str, at: usize) -> Result<(), Fault> {
+        let key = key.to_ascii_lowercase();
+        let number = || {
+            let number = value.parse::<u64>().ok();
+            number.ok_or_else(|| Fault::new(at, format!("{key} takes a number")))
+        };
+        let flag = || match value {
+            "1" | "y" => Ok(true),
+            "0" | "n" => Ok(false),
+            _ => Err(Fault::new(at, format!("{key} takes 0 or 1"))),
+        };
+        self.at = self.at.or(Some(at));
+        let axis = match key.as_str() {
+            "u" | "k" | "h" => Filter::LEVELS,
+            "mg" | "mh" => Filter::WORLDS,
+            "pinned" => {
+                self.pinned = flag()?;
+                return Ok(());
+            }
+            "excl" => {
+                self.exclusive = flag()?;
+                return Ok(());
+            }
+            "precise" => {
+                let precise = u8::try_from(number()?).ok().filter(|precise| *precise <= 3);
+                self.precise =
+                    precise.ok_or_else(|| Fault::new(at, "precise takes a number up to 3"))?;
+                return Ok(());
+            }
+            "period" => {
+                self.settings.period = Some(number()?);
+                return Ok(());
+            }
+            _ => {
+                self.settings.frequency = Some(number()?);
+                return Ok(());
+            }
+        };
+        let place = match key.as_str() {
+            "u" => Filter::USER,
+            "k" => Filter::KERNEL,
+            "h" => Filter::HYPERVISOR,
+            "mg" => Filter::GUEST,
+            _ => Filter::HOST,
+        };
+        // Where all that are named are 0, nothing is left.
+        match flag()? {
+            true => {
+                self.counted |= place;
+                self.left_out -= axis;
+            }
+            false => {
+                self.counted -= place;
+                if !self.counted.intersects(axis) {
+                    self.left_out |= axis;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns these with the letters that stand behind the same name.
+    pub(crate) fn with_letters(mut self, letters: Self) -> Self {
+        if letters.counted.intersects(Filter::LEVELS) {
+            self.left_out -= Filter::LEVELS;
+        }
+        if letters.counted.intersects(Filter::WORLDS) {
+            self.left_out -= Filter::WORLDS;
+        }
+        Self {
+            at: letters.at.or(self.at),
+            counted: self.counted | letters.counted,
+            left_out: self.left_out | letters.left_out,
+            precise: self.precise.max(letters.precise),
+            pinned: self.pinned || letters.pinned,
+            exclusive: self.exclusive || letters.exclusive,
+            settings: self.settings,
+            ..letters
+        }
+    }
+
+    /// Returns true if privilege levels are named.
+    pub(crate) fn name_levels(&self) -> bool {
+        (self.counted | self.left_out).intersects(Filter::LEVELS)
+    }
+
     fn add(&mut self, letter: char, at: usize) -> Result<(), Fault> {
         let flag = match letter {
             'I' => &mut self.not_idle,

@@ -1,6 +1,6 @@
 //! Knowledge of the names on a machine, which decides how some text reads.
 
-use quipu_hal::Result;
+use quipu_hal::{Event, Result};
 
 /// The names of a machine's events, as far as they decide how text reads.
 ///
@@ -32,6 +32,13 @@ pub trait EventNames {
     fn ends_in_mask(&self, name: &str) -> bool {
         let _ = name;
         false
+    }
+
+    /// Returns the generalized event that a name stands for where no event of the CPU has it:
+    /// [in another letter case](crate::libpfm4::in_any_case). By default it stands for none.
+    fn generalized(&self, name: &str) -> Option<Event> {
+        let _ = name;
+        None
     }
 
     /// Returns the tracepoints that a pattern with `*` and `?` stands for. By default there are none, and the pattern

@@ -48,11 +48,18 @@ pub struct Parsed<'t> {
     pub as_written: &'t str,
     /// The place of the modifiers' letters in the text; `None` if it has none.
     pub(crate) letters: Option<Range<usize>>,
+    /// True if the event's own modifiers name privilege levels.
+    pub(crate) names_levels: bool,
     /// True for a tracepoint that was not written itself, but a pattern for it.
     pub(crate) is_of_pattern: bool,
 }
 
 impl Parsed<'_> {
+    /// Returns true if modifiers of the event itself name privilege levels, be it all of them.
+    pub fn names_levels(&self) -> bool {
+        self.names_levels
+    }
+
     /// Returns the text of the event as a label, without the modifiers of its group; for a tracepoint of a pattern the
     /// event as it is displayed.
     pub fn label(&self) -> Label {

@@ -6,8 +6,8 @@ use clap::Args;
 use quipu::{Event, Filter};
 use quipu_events::{CpuTable, Formula, Interface, UncoreDetails, describe};
 use quipu_hal::{
-    Armv8Event, Encoding, EventMap, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme,
-    SlotClass, SlotSet, X86Select,
+    Armv8Event, Encoding, EventSpec, ExtraRegister, P5Function, PerfConfig, Scheme, SlotClass,
+    SlotSet, X86Select,
 };
 
 use quipu_text::parse_spec;
@@ -74,12 +74,8 @@ pub(crate) fn encode(options: &EncodeOptions) -> Result<ExitCode, Failure> {
         };
         text += &format!("  {} = {formula}\n", spec.event);
         for (name, event) in formula.events().iter().zip(formula.terms()) {
-            let is_software = matches!(event, Event::Software(_));
             text += &format!("{name}\n");
-            text += &match is_software {
-                true => "  counted by the operating system, without a PMU\n".to_owned(),
-                false => bits(&table, &spec.clone().with_event(event), &interfaces)?,
-            };
+            text += &bits(&table, &spec.clone().with_event(event), &interfaces)?;
         }
     }
     terminal::print(&text).map_err(Failure::new)?;
@@ -107,10 +103,7 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
     let mut refused = None;
     let mut encoded = 0;
     for interface in interfaces {
-        match table
-            .events_for(*interface)
-            .resolve(&spec.event, spec.filter)
-        {
+        match quipu::encode(table, spec, *interface) {
             Ok(resolved) => {
                 encoded += 1;
                 text += &format!(
@@ -118,7 +111,18 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
                     interface.name(),
                     one_line(&resolved.encoding, interface)
                 );
-                for field in describe(table.scheme(), &resolved.encoding) {
+                let own = match (&resolved.native, &resolved.encoding) {
+                    (Some(native), _) => {
+                        text +=
+                            &format!("           on this CPU {}\n", one_line(native, interface));
+                        Some(native)
+                    }
+                    // Other numbers are the kernel's, and no bits of the CPU.
+                    (None, Encoding::Perf(words)) if words.type_ != PerfConfig::RAW => None,
+                    (None, encoding) => Some(encoding),
+                };
+                let fields = own.map(|own| describe(table.scheme(), own));
+                for field in fields.unwrap_or_default() {
                     text += &format!(
                         "           {:#018x}  {}{}\n",
                         field.bits,
@@ -132,7 +136,7 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
                 if let Some(counters) = counters(resolved.slots) {
                     text += &format!("           counters {counters}\n");
                 }
-                for erratum in &resolved.info.errata {
+                for erratum in &resolved.errata {
                     text += &format!("           {erratum}\n");
                 }
             }
@@ -151,13 +155,19 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
 /// Returns the words of an encoding as its interface takes them.
 fn one_line(encoding: &Encoding, interface: &Interface) -> String {
     match encoding {
-        Encoding::Perf(perf) if perf.config1 == 0 => {
-            format!("type {}, config {:#x}", perf.type_, perf.config)
+        Encoding::Perf(perf) => {
+            let mut text = format!("type {}, config {:#x}", perf.type_, perf.config);
+            let more = [
+                ("config1", perf.config1),
+                ("config2", perf.config2),
+                ("config3", perf.config3),
+                ("bp_type", perf.bp_type.into()),
+            ];
+            for (name, word) in more.into_iter().filter(|(_, word)| *word != 0) {
+                text += &format!(", {name} {word:#x}");
+            }
+            text
         }
-        Encoding::Perf(perf) => format!(
-            "type {}, config {:#x}, config1 {:#x}",
-            perf.type_, perf.config, perf.config1
-        ),
         Encoding::X86(word) => {
             let mut text = match interface {
                 Interface::Pctr => format!("function {:#010x}", word.select),

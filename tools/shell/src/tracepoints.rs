@@ -1,6 +1,6 @@
 //! Tracepoints by pattern: `sched:*`.
 
-use quipu::Result;
+use quipu::{Event, Result};
 use quipu_text::EventNames;
 
 /// The names of a CPU, with the tracepoints of this system.
@@ -10,6 +10,10 @@ pub struct WithTracepoints<'n>(pub &'n dyn EventNames);
 impl EventNames for WithTracepoints<'_> {
     fn ends_in_mask(&self, name: &str) -> bool {
         self.0.ends_in_mask(name)
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        self.0.generalized(name)
     }
 
     fn tracepoints(&self, pattern: &str) -> Result<Vec<String>> {

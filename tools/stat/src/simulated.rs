@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use quipu::msr::sim::Generation;
-use quipu_hal::Backend;
+use quipu_hal::{Backend, Event};
 use quipu_shell::Failure;
 use quipu_text::EventNames;
 
@@ -87,6 +87,13 @@ impl EventNames for SimulatedMachine {
         match self {
             Self::Pctr(pctr) => pctr.ends_in_mask(name),
             Self::Msr(msr) => msr.ends_in_mask(name),
+        }
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        match self {
+            Self::Pctr(pctr) => pctr.generalized(name),
+            Self::Msr(msr) => msr.generalized(name),
         }
     }
 }

@@ -289,6 +289,68 @@ fn names_become_bits_and_bits_names() {
     }
 }
 
+/// The numbers are those of include/uapi/linux/perf_event.h and hw_breakpoint.h.
+#[test]
+fn every_event_has_the_words_that_linux_is_asked_with() {
+    let cpu = cpu(c"amd-zen4");
+    let encode = |event: &CStr| {
+        let mut bits = init!(quipu_encoding);
+        // SAFETY: good arguments.
+        let status = unsafe { quipu_encode(cpu, event.as_ptr(), 0, &mut bits) };
+        (status, bits)
+    };
+    for (event, type_, config) in [
+        (c"page-faults", 1, 2),
+        (c"perf::PERF_COUNT_SW_PAGE_FAULTS:u=1", 1, 2),
+        (c"cycles", 0, 0),
+        (c"PERF_COUNT_HW_INSTRUCTIONS:u", 0, 1),
+        (c"L1-dcache-store-misses", 3, 0x1_0100),
+        (c"PERF_COUNT_HW_CACHE_LL:READ:MISS", 3, 0x1_0002),
+        (c"r01c0", 4, 0x1c0),
+        (c"ex_ret_instr", 4, 0xc0),
+        (
+            c"amd64_fam19h_zen4::RETIRED_INSTRUCTIONS:c=1:u=1",
+            4,
+            0x100_00c0,
+        ),
+    ] {
+        let (status, bits) = encode(event);
+        assert_eq!(status, QUIPU_OK, "{event:?}");
+        assert_eq!((bits.form, bits.r#type), (1, type_), "{event:?}");
+        assert_eq!(bits.config, config, "{event:?}");
+    }
+    let (status, watched) = encode(c"mem:0x1000/8:w");
+    assert_eq!((status, watched.r#type, watched.config), (QUIPU_OK, 5, 0));
+    let words = (watched.config1, watched.config2, watched.bp_type);
+    assert_eq!(words, (0x1000, 8, 2));
+    // Numbers of the kernel lead back to names, and never to an event of the CPU that has the number by chance.
+    let (_, instructions) = encode(c"instructions");
+    let mut name = [1 as c_char; 64];
+    // SAFETY: good arguments.
+    unsafe {
+        let status = quipu_decode(cpu, &instructions, name.as_mut_ptr(), 64, null_mut());
+        assert_eq!(
+            (status, text(name.as_ptr())),
+            (QUIPU_OK, Some("instructions"))
+        );
+        let status = quipu_decode(cpu, &watched, name.as_mut_ptr(), 64, null_mut());
+        assert_eq!(status, QUIPU_EEVENT);
+    }
+    // A tracepoint has the number of this machine's kernel.
+    let ids = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .map(|folder| std::fs::read_to_string(format!("{folder}/events/sched/sched_switch/id")));
+    let id = ids.into_iter().flatten().next();
+    match id.and_then(|id| id.trim().parse().ok()) {
+        Some(id) => {
+            let (status, bits) = encode(c"sched:sched_switch");
+            assert_eq!((status, bits.r#type, bits.config), (QUIPU_OK, 2, id));
+        }
+        None => eprintln!("SKIP the number of a tracepoint: tracefs cannot be read here"),
+    }
+    // SAFETY: a handle.
+    assert_eq!(unsafe { quipu_cpu_close(cpu) }, QUIPU_OK);
+}
+
 #[test]
 fn every_form_of_bits_comes_back() {
     for (id, event, interface, form) in [

@@ -114,6 +114,83 @@ fn states(counts: &[quipu_count]) -> Vec<u32> {
     counts.iter().map(|count| count.state).collect()
 }
 
+/// What the thread's last error says.
+fn said() -> String {
+    let mut error = init!(quipu_error);
+    // SAFETY: a struct with its size set, and a text that stays until the next failure.
+    unsafe {
+        assert_eq!(quipu_last_error(&mut error), QUIPU_OK);
+        CStr::from_ptr(error.message).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn plain_values_are_counts_and_never_estimates() {
+    let values = |simulated: &Simulated| {
+        let mut values = [7; 2];
+        // SAFETY: the array is as long as the set says.
+        let status = unsafe { quipu_set_values(simulated.set, values.as_mut_ptr(), 2) };
+        (status, values)
+    };
+    let enough = Simulated::new(2, quipu_target::QUIPU_CPU, "cycles,instructions");
+    enough.advance(1);
+    let counts = enough.read();
+    assert_eq!(
+        values(&enough),
+        (QUIPU_OK, [counts[0].value, counts[1].value])
+    );
+
+    // One counter for two events: the second waits, and then both are estimates.
+    let short = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions");
+    short.advance(1);
+    assert_eq!(values(&short), (QUIPU_EBUSY, [7; 2]));
+    assert_eq!(
+        said(),
+        "cannot return the plain value of instructions: it never had a counter"
+    );
+    short.tick();
+    short.advance(1);
+    assert_eq!(values(&short), (QUIPU_EBUSY, [7; 2]));
+    let says = said();
+    assert!(
+        says.contains("of cycles: it had a counter for a part of the time"),
+        "{says}"
+    );
+
+    let missing = Simulated::new(2, quipu_target::QUIPU_CPU, "cycles,NO_SUCH");
+    assert_eq!(values(&missing), (QUIPU_EEVENT, [7; 2]));
+    let mut one = 0;
+    // SAFETY: good arguments but for the length.
+    let status = unsafe { quipu_set_values(missing.set, &mut one, 1) };
+    assert_eq!(status, QUIPU_EINVAL);
+}
+
+#[test]
+fn a_set_is_opened_whole_or_not_at_all() {
+    let (mut sim, mut set) = (null_mut(), null_mut());
+    let mut config = init!(quipu_config);
+    config.target = quipu_target::QUIPU_CPU as u32;
+    // SAFETY: good arguments.
+    unsafe {
+        assert_eq!(quipu_sim_create(std::ptr::null(), &mut sim), QUIPU_OK);
+        config.sim = sim;
+        assert_eq!(quipu_set_create(&config, &mut set), QUIPU_OK);
+        assert_eq!(quipu_set_add(set, c"cycles,NO_SUCH".as_ptr()), QUIPU_OK);
+        assert_eq!(quipu_set_open_all(set), QUIPU_EEVENT);
+        assert!(said().starts_with("cannot count NO_SUCH"), "{}", said());
+        // It is as it was, and opens in the other way.
+        assert_eq!(quipu_set_start(set), QUIPU_EINVAL);
+        assert_eq!(quipu_set_open(set), QUIPU_OK);
+        assert_eq!(quipu_set_close(set), QUIPU_OK);
+        assert_eq!(quipu_set_create(&config, &mut set), QUIPU_OK);
+        assert_eq!(quipu_set_add(set, c"cycles".as_ptr()), QUIPU_OK);
+        assert_eq!(quipu_set_open_all(set), QUIPU_OK);
+        assert_eq!(quipu_set_start(set), QUIPU_OK);
+        assert_eq!(quipu_set_close(set), QUIPU_OK);
+        assert_eq!(quipu_sim_close(sim), QUIPU_OK);
+    }
+}
+
 #[test]
 fn a_value_says_what_it_is() {
     let one_counter = Simulated::new(1, quipu_target::QUIPU_CPU, "cycles,instructions");

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock};
 
 use quipu::NativeEvents;
+use quipu::text::libpfm4;
 
 use crate::abi::{ComponentInfo, PartialComponentInfo, V7_2};
 use crate::boundary::call::{call, call_or, done};
@@ -144,10 +145,10 @@ fn fill(info: &mut ComponentInfo, component: usize) {
 fn pmus() -> &'static [CString] {
     static PMUS: OnceLock<Vec<CString>> = OnceLock::new();
     PMUS.get_or_init(|| {
-        let mut names = vec![c_text(crate::event::generalized::PMU)];
+        let mut names = vec![c_text(libpfm4::PMU)];
         if preset::has_counters() {
             for table in NativeEvents::this().tables().unwrap_or_default() {
-                let known = crate::event::pmu_names::pmu_names(table.id()).last();
+                let known = table.pmu_names().last();
                 names.push(c_text(known.copied().unwrap_or(table.id())));
             }
         }

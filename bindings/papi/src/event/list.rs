@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use quipu::NativeEvents;
+use quipu::text::libpfm4::{self, CACHES, HARDWARE, OPERATIONS, RESULTS, SOFTWARE};
+use quipu::text::{NoNames, describe, parse_spec};
+use quipu::{Event, NativeEvents};
 
 use crate::component::{CPU, UNCORE};
-use crate::event::generalized;
-use crate::event::generalized::{CACHES, HARDWARE, OPERATIONS, RESULTS, SOFTWARE};
 use crate::event::name::code_of;
 use crate::event::native::Native;
-use crate::event::pmu_names::pmu_names;
 use crate::event::preset::has_counters;
 
 /// An event in the list of a component.
@@ -64,10 +63,15 @@ impl Listed {
                 .to_ascii_uppercase()
         };
         let own = plain(&self.name);
-        let generalized = generalized::named(&own);
-        own == plain(&native.name)
-            || generalized.is_some_and(|(event, _)| event == native.spec.event)
+        let is_generalized = || event_of(&own).is_some_and(|event| event == native.spec.event);
+        own == plain(&native.name) || is_generalized()
     }
+}
+
+/// Returns the generalized event of one of the kernel's names.
+fn event_of(name: &str) -> Option<Event> {
+    let spec = parse_spec(&format!("{}::{name}", libpfm4::PMU), &NoNames).ok()?;
+    Some(spec.event)
 }
 
 /// Returns the events of a component.
@@ -89,32 +93,32 @@ pub(crate) fn number_listed(component: usize) -> usize {
 /// Returns what can be counted without asking for it by a name of another form: software events, and where
 /// there are counters, those of the hardware.
 fn cpu_events() -> Vec<Listed> {
-    let named = |name: &str, what: &str, modifiers| {
-        Listed::new(format!("{}::{name}", generalized::PMU), what, modifiers)
+    let named = |name: &str, modifiers| {
+        let description = event_of(name).and_then(|event| describe(&event));
+        let description = description.unwrap_or_default();
+        Listed::new(format!("{}::{name}", libpfm4::PMU), &description, modifiers)
     };
     let mut all: Vec<Listed> = Vec::new();
     if has_counters() {
-        let hardware = HARDWARE.iter();
-        all.extend(hardware.map(|(name, .., what)| named(name, what, &MODIFIERS)));
+        all.extend(HARDWARE.iter().map(|(name, _)| named(name, &MODIFIERS)));
     }
     let software = SOFTWARE.iter();
-    all.extend(software.map(|(name, .., what)| named(name, what, &MODIFIERS[2..])));
+    all.extend(software.map(|(name, _)| named(name, &MODIFIERS[2..])));
     all.retain(|listed| code_of(&listed.name).is_ok());
     if !has_counters() {
         return all;
     }
-    all.extend(CACHES.iter().map(|(name, _, what)| {
-        let mut listed = named(name, what, &MODIFIERS);
-        let operations = OPERATIONS.iter().map(|(mask, _, what)| (*mask, *what));
-        let results = RESULTS.iter().map(|(mask, _, what)| (*mask, *what));
+    all.extend(CACHES.iter().map(|(name, _)| {
+        let operations = OPERATIONS.iter().map(|(mask, _)| *mask);
+        let results = RESULTS.iter().map(|(mask, _)| *mask);
         let masks = operations.chain(results);
-        listed.masks = masks
-            .map(|(mask, what)| (mask.to_owned(), what.to_owned()))
-            .collect();
-        listed
+        Listed {
+            masks: masks.map(|mask| (mask.to_owned(), String::new())).collect(),
+            ..named(name, &MODIFIERS)
+        }
     }));
     for table in NativeEvents::this().tables().unwrap_or_default() {
-        let pmu = pmu_names(table.id()).last().copied().unwrap_or(table.id());
+        let pmu = table.pmu_names().last().copied().unwrap_or(table.id());
         let mut events: BTreeMap<String, Listed> = BTreeMap::new();
         for details in table.events() {
             let name = format!("{pmu}::{}", details.event.to_ascii_uppercase());

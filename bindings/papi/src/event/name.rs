@@ -2,16 +2,13 @@
 
 use std::ffi::c_int;
 
-use quipu::text::{EventNames, parse_event};
-use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target};
+use quipu::{ErrorKind, Event, EventSpec, Filter, NativeEvents, Target, text};
 use quipu_events::{CpuTable, Interface};
 use quipu_hal::EventMap as _;
 
 use crate::code::{ENOEVNT, Outcome};
 use crate::component::{CPU, UNCORE, component_of_prefix};
-use crate::event::generalized;
 use crate::event::native::{Native, known_code_of, register};
-use crate::event::pmu_names::pmu_names;
 use crate::event_set::builder::{counted_here, registers};
 
 /// Returns the code of a native event by its name: libpfm4's, Quipu's or perf's.
@@ -66,161 +63,79 @@ fn have_registers(spec: &EventSpec) -> bool {
     tables.iter().any(knows)
 }
 
-/// Levels and worlds that a name ends with, as libpfm4 writes them.
-#[derive(Default)]
-struct Modifiers {
-    levels: Filter0,
-    worlds: Filter0,
-    pinned: bool,
-    exclusive: bool,
-    cpu: Option<u32>,
-}
-
-/// A filter that begins empty.
-struct Filter0(Filter);
-
-impl Default for Filter0 {
-    fn default() -> Self {
-        Self(Filter::empty())
-    }
-}
-
-impl Modifiers {
-    /// Takes a word that is a modifier; `false` for one that belongs to the name.
-    fn take(&mut self, word: &str) -> Outcome<bool> {
-        let (key, value) = match word.split_once('=') {
-            None if word.eq_ignore_ascii_case("cpu") => return Err(ENOEVNT),
-            None => (word, "1"),
-            Some(both) => both,
-        };
-        let is_on = |value| match value {
-            "1" | "y" => Ok(true),
-            "0" | "n" => Ok(false),
-            _ => Err(ENOEVNT),
-        };
-        let flag = match &*key.to_ascii_lowercase() {
-            "u" => (&mut self.levels, Filter::USER),
-            "k" => (&mut self.levels, Filter::KERNEL),
-            "h" => (&mut self.levels, Filter::HYPERVISOR),
-            "mg" => (&mut self.worlds, Filter::GUEST),
-            "mh" => (&mut self.worlds, Filter::HOST),
-            "pinned" => {
-                self.pinned = is_on(value)?;
-                return Ok(true);
-            }
-            "excl" => {
-                self.exclusive = is_on(value)?;
-                return Ok(true);
-            }
-            // They say how to sample, and change no count.
-            "period" | "freq" | "precise" => {
-                return value.parse::<u64>().map(|_| true).map_err(|_| ENOEVNT);
-            }
-            "cpu" => {
-                self.cpu = Some(value.parse().map_err(|_| ENOEVNT)?);
-                return Ok(true);
-            }
-            "hw_smpl" => return Err(ENOEVNT),
-            _ => return Ok(false),
-        };
-        match is_on(value)? {
-            true => flag.0.0 |= flag.1,
-            false => flag.0.0 -= flag.1,
-        }
-        Ok(true)
-    }
-
-    fn filter(&self) -> Filter {
-        let mut filter = Filter::default();
-        if !self.levels.0.is_empty() {
-            filter = filter.with_levels(self.levels.0);
-        }
-        if !self.worlds.0.is_empty() {
-            filter = filter.difference(Filter::WORLDS).union(self.worlds.0);
-        }
-        filter
-    }
-}
-
 /// Returns what a name stands for, which may be an event that this machine lacks.
 pub(crate) fn parse(name: &str) -> Outcome<Native> {
     let (component, text) = match name.split_once(":::") {
         Some((prefix, rest)) => (Some(component_of_prefix(prefix).ok_or(ENOEVNT)?), rest),
         None => (None, name),
     };
-    let (pmu, text) = match text.split_once("::") {
-        Some((pmu, rest)) => (Some(pmu), rest),
-        None => (None, text),
+    let (text, cpu) = without_cpu(text)?;
+    let groups = text::parse(&text, &**NativeEvents::this()).map_err(|_| ENOEVNT)?;
+    let [group] = &groups[..] else {
+        return Err(ENOEVNT);
     };
-    let mut modifiers = Modifiers::default();
-    let mut words: Vec<&str> = Vec::new();
-    for (at, word) in text.split(':').enumerate() {
-        let is_mask = |words: &[&str]| {
-            let whole = format!("{}:{word}", words.join(":"));
-            !word.contains('=') && NativeEvents::this().ends_in_mask(&whole)
-        };
-        if at == 0 || is_mask(&words) || !modifiers.take(word)? {
-            words.push(word);
-        }
-    }
-    let (event, description, found_in) = event(pmu, &words.join(":")).ok_or(ENOEVNT)?;
+    let [parsed] = &group.members[..] else {
+        return Err(ENOEVNT);
+    };
+    let (event, description, found_in) = found(&parsed.spec.event).ok_or(ENOEVNT)?;
     if component.is_some_and(|component| component != found_in) {
         return Err(ENOEVNT);
     }
-    let plain = Native::new(event);
+    let levels = parsed.spec.filter.intersection(Filter::LEVELS);
     Ok(Native {
         name: name.to_owned(),
         component: found_in,
-        has_levels: !modifiers.levels.0.is_empty(),
-        pinned: modifiers.pinned,
-        exclusive: modifiers.exclusive,
-        cpu: modifiers.cpu,
+        has_levels: parsed.names_levels() && !levels.is_empty(),
+        pinned: group.attributes.pinned,
+        exclusive: group.attributes.exclusive,
+        cpu,
         description,
-        spec: plain.spec.clone().with_filter(modifiers.filter()),
-        ..plain
+        spec: EventSpec::new(event).with_filter(match levels.is_empty() {
+            true => parsed.spec.filter.with_levels(Filter::LEVELS),
+            false => parsed.spec.filter,
+        }),
+        ..Native::new(parsed.spec.event.clone())
     })
 }
 
-/// Returns an event by its PMU, where that is named, and its name.
-fn event(pmu: Option<&str>, name: &str) -> Option<(Event, String, usize)> {
-    let is_generalized = pmu.is_none_or(|pmu| pmu.eq_ignore_ascii_case(generalized::PMU));
-    if is_generalized && let Some((event, description)) = generalized::named(name) {
-        return Some((event, description, CPU));
-    }
-    if pmu.is_some_and(|pmu| pmu == generalized::PMU) {
-        let (system, name) = name.split_once(':')?;
-        let tracepoint = Event::tracepoint(system, name);
-        return Some((
-            tracepoint,
-            format!("the tracepoint {name} of {system}"),
-            CPU,
-        ));
-    }
-    if pmu == Some("perf_raw") {
-        return parse_event(name)
-            .ok()
-            .map(|event| (event, "the bits as given".to_owned(), CPU));
-    }
-    for table in NativeEvents::this().tables().unwrap_or_default() {
-        let names = pmu_names(table.id());
-        if pmu.is_none_or(|pmu| names.contains(&pmu) || pmu == table.id()) {
-            let named = Event::Named(name.to_owned());
-            let map = table.events_for(Interface::Linux);
-            if map.resolve(&named, Filter::default()).is_ok() {
-                let details = table
-                    .event(name)
-                    .and_then(|details| details.description().map(str::to_owned));
-                return Some((named, details.unwrap_or_default(), CPU));
+/// Returns a name without the CPU that it is counted on, `cpu=1`, and that CPU.
+fn without_cpu(name: &str) -> Outcome<(String, Option<u32>)> {
+    let mut cpu = None;
+    let mut parts = Vec::new();
+    for part in name.split(':') {
+        match part.split_once('=') {
+            Some((key, value)) if key.eq_ignore_ascii_case("cpu") => {
+                cpu = Some(value.parse().map_err(|_| ENOEVNT)?);
             }
+            _ => parts.push(part),
+        }
+    }
+    Ok((parts.join(":"), cpu))
+}
+
+/// Returns an event as it is counted, its description, and the component that counts it; `None` if its name is one of a PMU
+/// that is not there, or has no such event.
+fn found(event: &Event) -> Option<(Event, String, usize)> {
+    let Event::Named(name) = event else {
+        let description = match event {
+            Event::Tracepoint { system, name } => format!("the tracepoint {name} of {system}"),
+            Event::Raw(_) => "the bits as given".to_owned(),
+            event => text::describe(event).unwrap_or_default(),
+        };
+        return Some((event.clone(), description, CPU));
+    };
+    for table in NativeEvents::this().tables().unwrap_or_default() {
+        let map = table.events_for(Interface::Linux);
+        if map.resolve(event, Filter::default()).is_ok() {
+            let details = table.event(name);
+            let description = details.and_then(|details| details.description().map(str::to_owned));
+            return Some((event.clone(), description.unwrap_or_default(), CPU));
         }
         if let Some(details) = table.uncore_event(name) {
             let named = Event::Named(details.name.clone());
             return Some((named, format!("counted by {}", details.encoded()), UNCORE));
         }
     }
-    // What perf takes, too: `sched:sched_switch`, `r01c0`, `cpu/event=0xc0/`.
-    match pmu {
-        Some(_) => None,
-        None => Some((parse_event(name).ok()?, String::new(), CPU)),
-    }
+    // Others may know it: sched:sched_switch.
+    (!name.contains("::")).then(|| (event.clone(), String::new(), CPU))
 }

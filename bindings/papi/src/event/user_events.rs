@@ -9,7 +9,6 @@ use quipu::{Formula, NativeEvents};
 
 use crate::abi::{NATIVE_MASK, PRESET_MASK};
 use crate::event::name::parse;
-use crate::event::pmu_names::pmu_names;
 use crate::event::preset;
 use crate::machine::hardware::max_mhz;
 
@@ -95,8 +94,7 @@ pub(crate) fn code_of(name: &str) -> Option<c_int> {
 /// Returns true for libpfm4's name of the PMU of this CPU.
 fn is_this_cpu(pmu: &str) -> bool {
     let tables = NativeEvents::this().tables().unwrap_or_default();
-    let mut names = tables.iter().flat_map(|table| pmu_names(table.id()));
-    names.any(|name| name.eq_ignore_ascii_case(pmu))
+    tables.iter().any(|table| table.has_pmu(pmu))
 }
 
 /// Returns the events that a text defines for a CPU; `wrong` gets the number of each line that is wrong, and why.

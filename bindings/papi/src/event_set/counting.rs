@@ -1,6 +1,7 @@
 //! Counting: the counters of a set, opened when its events or options change.
 
 use std::ffi::{c_int, c_longlong};
+#[cfg(target_os = "linux")]
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

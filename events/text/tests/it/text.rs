@@ -5,7 +5,9 @@ use quipu_hal::{
     EventSpec, Filter, GroupSpec, Hardware, PmuEvent, Precision, RawEvent, Software, Term,
     TermValue,
 };
-use quipu_text::{NoNames, describe, generalized, nearest, parse_event, parse_list, parse_spec};
+use quipu_text::{
+    NoNames, describe, generalized, nearest, parse, parse_event, parse_list, parse_spec,
+};
 
 fn event(text: &str) -> Event {
     parse_event(text).unwrap_or_else(|error| panic!("{error:#}"))
@@ -188,6 +190,67 @@ fn breakpoints_default_as_perf_does() {
 }
 
 #[test]
+fn libpfm4s_names_and_modifiers_are_read() {
+    let cycles = Event::from(Hardware::Cycles);
+    for name in [
+        "perf::CYCLES",
+        "PERF::cpu-cycles",
+        "perf_count_hw_cpu_cycles",
+    ] {
+        assert_eq!(event(name), cycles);
+    }
+    assert_eq!(event("perf_raw::r01c0"), RawEvent::new(0x1c0).into());
+    assert_eq!(
+        event("perf::sched:sched_switch"),
+        Event::tracepoint("sched", "sched_switch")
+    );
+    // A name that libpfm4 does not have is no event of its PMU.
+    assert!(parse_event("perf::NOTHING").is_err());
+    assert!(parse_event("perf_raw::cycles").is_err());
+
+    let native = spec("skl::INST_RETIRED:c=1:u=1");
+    assert_eq!(native.event, named("skl::INST_RETIRED:c=1"));
+    assert_eq!(native.filter, Filter::USER_ONLY);
+    for (text, same) in [
+        ("PERF_COUNT_SW_PAGE_FAULTS:u", "page-faults:u"),
+        ("perf::FAULTS:u=1:k=1", "page-faults:uk"),
+        ("perf::FAULTS:u=0:k=1", "page-faults:k"),
+        ("perf::FAULTS:k=0", "page-faults:-ukh"),
+        ("perf::FAULTS:k=0:u", "page-faults:u"),
+        ("cycles:mg=1", "cycles:G"),
+        ("EVENT:MASK:precise=2:h=1", "EVENT:MASK:hpp"),
+    ] {
+        assert_eq!(spec(text).to_string(), spec(same).to_string(), "{text}");
+    }
+    for wrong in [
+        "cycles:u=2",
+        "cycles:precise=4",
+        "cycles:period=1",
+        "cycles:pinned=x",
+    ] {
+        assert!(parse_spec(wrong, &NoNames).is_err(), "{wrong}");
+    }
+    let groups = parse("perf::CYCLES:pinned:period=1000,EVENT:u=0", &NoNames).unwrap();
+    assert!(groups[0].attributes.pinned);
+    assert_eq!(groups[0].members[0].settings.period, Some(1000));
+    let names_levels = |at: usize| groups[at].members[0].names_levels();
+    assert_eq!([names_levels(0), names_levels(1)], [false, true]);
+    // Text that means a name stands in quotes.
+    for name in [
+        "perf::CYCLES",
+        "EVENT:u=1",
+        "PERF_COUNT_HW_CPU_CYCLES",
+        "X:pinned",
+    ] {
+        let displayed = named(name).to_string();
+        assert_eq!(
+            (displayed.as_str(), event(&displayed)),
+            (&*format!("'{name}'"), named(name))
+        );
+    }
+}
+
+#[test]
 fn names_keep_everything_but_modifiers() {
     for name in [
         "INST_RETIRED.ANY",
@@ -195,7 +258,7 @@ fn names_keep_everything_but_modifiers() {
         "MEM_LOAD_RETIRED:L1_HIT",
         "EVENT:UMASK:mod=1",
         "PAPI_TOT_INS",
-        "perf::CYCLES",
+        "skl::INST_RETIRED:c=1",
         "appio:::READ_CALLS",
         "sched:sched_switch",
         "9p:9p_client_req",

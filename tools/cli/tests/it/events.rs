@@ -100,8 +100,9 @@ fn an_event_is_encoded_for_every_interface_and_decoded() {
         out.contains("\nL2_RQSTS.ALL_CODE_RD\n  linux  type 4, config 0xe424\n"),
         "{out}"
     );
-    let (_, err, _) = quipu(&home, &["encode", "page-faults", "--cpu", "intel-skl"]);
-    assert!(err.contains("the operating system counts it"), "{err}");
+    let (out, err, _) = quipu(&home, &["encode", "page-faults", "--cpu", "intel-skl"]);
+    assert!(out.contains("  linux  type 1, config 0x2\n"), "{out}{err}");
+    assert!(out.contains("the operating system counts it"), "{out}{err}");
     let (_, err, _) = quipu(&home, &["encode", "cycles", "--cpu", "intel-slk"]);
     assert!(err.contains("did you mean intel-skl?"), "{err}");
 }

@@ -30,6 +30,12 @@ const ATOMS: [&str; 14] = [
     "intel-srf",
 ];
 
+/// The events of hardware interrupts that PAPI's file leaves out: Intel's since Goldmont and Skylake, AMD's since Zen 2.
+const INTERRUPTS: [(&str, &str); 2] = [
+    ("PAPI_HW_INT", "'HW_INTERRUPTS.RECEIVED'"),
+    ("PAPI_HW_INT", "'ls_int_taken'"),
+];
+
 /// PAPI's formulas of Knights Landing in the names of the later Atoms; the first whose events there are is taken.
 const ON_ATOMS: [(&str, &str); 17] = [
     ("PAPI_BR_CN", "'BR_INST_RETIRED.COND'"),
@@ -104,21 +110,34 @@ pub(crate) fn add<'p>(
         insert(cpu, &found, folder)?;
     }
     for cpu in ATOMS {
-        let table = database.cpu(cpu)?;
-        let mut found: Vec<String> = Vec::new();
-        for (preset, formula) in ON_ATOMS {
-            let line = format!("{preset} = ");
-            let known = table
-                .preset(preset)
-                .is_some_and(|preset| preset.formula.is_ok())
-                || found.iter().any(|found| found.starts_with(&line));
-            if !known && let Some(formula) = translate(&table, formula, true) {
-                found.push(format!("{line}\"{formula}\""));
-            }
-        }
-        insert(cpu, &found, folder)?;
+        add_missing(cpu, &ON_ATOMS, &database, folder)?;
+    }
+    for cpu in database.cpus() {
+        add_missing(&cpu.id, &INTERRUPTS, &database, folder)?;
     }
     Ok(())
+}
+
+/// Adds the presets of a list whose events a CPU has, of several formulas for one the first.
+fn add_missing(
+    cpu: &str,
+    list: &[(&str, &str)],
+    database: &Database,
+    folder: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let table = database.cpu(cpu)?;
+    let mut found: Vec<String> = Vec::new();
+    for (preset, formula) in list {
+        let line = format!("{preset} = ");
+        let known = table
+            .preset(preset)
+            .is_some_and(|preset| preset.formula.is_ok())
+            || found.iter().any(|found| found.starts_with(&line));
+        if !known && let Some(formula) = translate(&table, formula, true) {
+            found.push(format!("{line}\"{formula}\""));
+        }
+    }
+    insert(cpu, &found, folder)
 }
 
 /// Reads PAPI's file: lines of `CPU,name` that belong together, then lines of `PRESET,name,kind,...`.

@@ -6,7 +6,7 @@ use quipu::msr::sim::{Generation, Level, SimulatedMsrs, Stretch};
 use quipu::msr::{MsrBus, MsrPmu, Options};
 use quipu_events::identify::Core;
 use quipu_events::{CpuEvents, Database, Interface};
-use quipu_hal::{Backend, EventMap, Result};
+use quipu_hal::{Backend, Event, EventMap, Result};
 use quipu_pmu::{MonotonicClock, VirtualPmu};
 use quipu_posix::PosixBackend;
 use quipu_shell::Failure;
@@ -83,6 +83,10 @@ impl SimulatedMsr {
 impl EventNames for SimulatedMsr {
     fn ends_in_mask(&self, name: &str) -> bool {
         self.events.ends_in_mask(name)
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        self.events.generalized(name)
     }
 }
 

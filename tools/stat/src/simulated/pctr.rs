@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_events::{CpuEvents, Database, Interface};
-use quipu_hal::{Backend, EventMap};
+use quipu_hal::{Backend, Event, EventMap};
 use quipu_pctr::simulation::{Era, Level, Processor, SimMachine, parse_machine};
 use quipu_pmu::MonotonicClock;
 use quipu_posix::PosixBackend;
@@ -158,5 +158,9 @@ impl EventNames for SimulatedPctr {
         self.events
             .as_ref()
             .is_some_and(|events| events.ends_in_mask(name))
+    }
+
+    fn generalized(&self, name: &str) -> Option<Event> {
+        self.events.as_ref()?.generalized(name)
     }
 }

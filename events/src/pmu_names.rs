@@ -117,7 +117,7 @@ mod tests {
     /// The list that the tests of the event database go by.
     const LIST: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../events/tests/it/data/libpfm4/pmus.tsv"
+        "/tests/it/data/libpfm4/pmus.tsv"
     );
 
     #[test]
