@@ -72,7 +72,10 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
                 "{} has no samples in a function {name}; quipu report lists the functions",
                 options.input.display()
             ),
-            None => format!("{} has no samples of that", options.input.display()),
+            None => format!(
+                "{} has no samples of what was chosen",
+                options.input.display()
+            ),
         }));
     }
     let usual = if is_named { 0.0 } else { USUAL_LIMIT };

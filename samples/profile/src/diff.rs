@@ -78,7 +78,11 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Fai
         shown: options.shown.clone(),
         ..report::Options::default()
     };
-    let profile = report::load(&of_report, keys)?;
+    let mut profile = report::load(&of_report, keys)?;
+    if of_report.chooses()? && profile.events.iter().all(|event| event.stacks.is_empty()) {
+        let note = "there are no samples of what was chosen";
+        profile.notes.push(note.to_owned());
+    }
     Ok(Recording {
         path,
         options: of_report,

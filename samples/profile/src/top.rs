@@ -1,5 +1,7 @@
 //! `quipu top`: the functions that are hot now.
 
+#[cfg(test)]
+mod example;
 mod keys;
 mod options;
 mod rows;

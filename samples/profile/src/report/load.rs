@@ -53,8 +53,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         force: options.shown.force,
         lines: options.inline || keys.contains(&Key::SourceLine),
     };
-    let selection = options.shown.selection.selection()?;
-    let selection = selection.with_named_only(options.hide_unresolved);
+    let selection = options.selection()?;
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
         let has_branches = |event: &RecordedEvent| {
             let fields = event.attr().layout().sample_type();
@@ -448,11 +447,9 @@ impl Loading {
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
-        if notes.is_empty() && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
-            notes.push(match self.selection.is_empty() {
-                true => "there are no samples: nothing of what was sampled happened".into(),
-                false => "there are no samples of what was chosen".into(),
-            });
+        let are_all = notes.is_empty() && self.selection.is_empty();
+        if are_all && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
+            notes.push("there are no samples: nothing of what was sampled happened".into());
         }
         if self.without_period {
             notes.push(
