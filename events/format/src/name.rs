@@ -19,7 +19,7 @@ pub trait Names {
 
 /// A name that has been looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct SelectedEvent {
     /// Event, masks and modifiers put together.
     pub bits: Bits,
     /// The privilege levels named as modifiers, if any were.
@@ -95,7 +95,7 @@ impl NameError {
 ///
 /// # Errors
 /// The first part that cannot be resolved.
-pub fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
+pub fn select(names: &impl Names, text: &str) -> Result<SelectedEvent, NameError> {
     let mut parts = text.split(':');
     let head = parts.next().unwrap_or_default();
     let (event, mask) = head.split_once('.').unwrap_or((head, ""));
@@ -304,7 +304,7 @@ impl<N: Names> Choice<'_, N> {
         true
     }
 
-    fn finish(self) -> Result<Selection, NameError> {
+    fn finish(self) -> Result<SelectedEvent, NameError> {
         let mut bits = match self.bits {
             Some(bits) if self.groups.are_none() => bits,
             Some(bits) => self.with_defaults(Some(bits))?.unwrap_or(bits),
@@ -329,7 +329,7 @@ impl<N: Names> Choice<'_, N> {
         if let Some(value) = self.changes.value {
             bits.value = value;
         }
-        Ok(Selection {
+        Ok(SelectedEvent {
             bits,
             levels: self.levels,
         })

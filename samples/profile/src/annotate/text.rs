@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use quipu_shell::terminal::{Layout, escaped};
 
 use super::disassembly::Instruction;
-use super::load::{Function, Hits};
+use super::load::{Hits, SampledFunction};
 use super::source::Sources;
 use crate::report::Weight;
 
@@ -21,7 +21,7 @@ const WIDEST_RULE: usize = 80;
 /// A function that is shown.
 pub(super) struct Shown<'a> {
     pub(super) event: &'a str,
-    pub(super) function: &'a Function,
+    pub(super) function: &'a SampledFunction,
     pub(super) hits: &'a Hits,
     /// Address of its first instruction.
     pub(super) address: u64,

@@ -16,7 +16,9 @@ use quipu_perf_data::{
 };
 use quipu_symbols::{AddressOwner, Function, FunctionId};
 
-use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner, owner_of_address};
+use crate::recording::{
+    ChainFrame, Input, Replay, SampleSelection, Visit, owner, owner_of_address,
+};
 use quipu_shell::Failure;
 
 use super::header;
@@ -79,7 +81,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
 
 /// State of reading a recording.
 pub(crate) struct Loading {
-    selection: Selection,
+    selection: SampleSelection,
     /// True if only the description of the recording is asked for.
     header_only: bool,
     /// True if shares are of the chosen samples alone.
@@ -258,7 +260,7 @@ impl Loading {
     /// Returns the state before the first sample.
     pub(crate) fn new(
         options: &Options,
-        (selection, keys): (Selection, &[Key]),
+        (selection, keys): (SampleSelection, &[Key]),
         events: &[RecordedEvent],
         names: &[String],
     ) -> Self {

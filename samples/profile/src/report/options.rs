@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::recording::{Selection, SelectionOptions};
+use crate::recording::{SampleSelection, SelectionOptions};
 use quipu_shell::Failure;
 use quipu_shell::numbers;
 
@@ -181,7 +181,7 @@ pub(super) enum Format {
 
 impl Options {
     /// Returns the samples that the options choose, as far as names of functions do not.
-    pub(super) fn selection(&self) -> Result<Selection, Failure> {
+    pub(super) fn selection(&self) -> Result<SampleSelection, Failure> {
         let selection = self.shown.selection.selection()?;
         Ok(selection.with_named_only(self.hide_unresolved))
     }

@@ -11,14 +11,14 @@ use super::options::Options;
 use super::rows::TopForm;
 use super::tty::{Input, Tty};
 use super::view::{Action, View};
-use super::{DRAIN_INTERVAL, Profile};
+use super::{DRAIN_INTERVAL, LiveProfile};
 
 /// The time until the first samples are shown, and those after a count from zero.
 const SOON: Duration = Duration::from_millis(500);
 
 /// Shows what is hot until a signal, a key, the end of the terminal, or that of what is sampled.
 pub(super) fn run(
-    profile: &mut Profile,
+    profile: &mut LiveProfile,
     (options, form): (&Options, &TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {

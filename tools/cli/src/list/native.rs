@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use quipu::{Error, Event, EventSpec, Target};
-use quipu_events::{CpuTable, EventDetails, Generalized, PresetEvent};
+use quipu_events::{CpuTable, EventDetails, GeneralizedEvent, PresetEvent};
 use quipu_hal::SlotSet;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(super) struct Native {
 struct Cpu {
     table: CpuTable,
     events: Vec<EventDetails>,
-    generalized: Vec<Generalized>,
+    generalized: Vec<GeneralizedEvent>,
     presets: Vec<PresetEvent>,
 }
 
