@@ -151,7 +151,8 @@ impl<'a> ThreadState<'a> {
             bias,
         };
         let cfa = evaluation.value(&rules.cfa, None)?;
-        let kept = |number: usize| self.registers[number].filter(|_| self.architecture.keeps(number));
+        let kept =
+            |number: usize| self.registers[number].filter(|_| self.architecture.keeps(number));
         let mut registers: [_; REGISTERS] = std::array::from_fn(kept);
         for (register, rule) in &rules.registers {
             if let Some(place) = registers.get_mut(usize::from(register.0)) {
