@@ -1,4 +1,4 @@
-//! What `quipu top` shows in tests.
+//! The samples that `quipu top` shows in tests.
 
 use crate::report::{EventProfile, Profile, Seen, Stack, Task, Weight};
 

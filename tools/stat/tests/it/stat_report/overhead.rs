@@ -1,4 +1,4 @@
-//! What a set counts of itself, in every form.
+//! The overhead of a set, in every form.
 
 use std::sync::Arc;
 
