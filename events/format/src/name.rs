@@ -118,7 +118,7 @@ pub fn select(names: &impl Names, text: &str) -> Result<SelectedEvent, NameError
             None => return Err(NameError::UnknownEvent),
         },
     };
-    let mut choice = Choice {
+    let mut choice = SplitName {
         names,
         event,
         bits: mask,
@@ -155,7 +155,7 @@ pub fn ends_in_mask(names: &impl Names, text: &str) -> bool {
 const LONGEST_MASK: usize = 8;
 
 /// A name half taken apart.
-struct Choice<'n, N> {
+struct SplitName<'n, N> {
     names: &'n N,
     event: &'n str,
     /// The masks so far, or the event alone.
@@ -180,7 +180,7 @@ struct Changes {
     written: Vec<(u32, String)>,
 }
 
-impl<N: Names> Choice<'_, N> {
+impl<N: Names> SplitName<'_, N> {
     /// Takes the next part, or the next few as one mask, and says how many.
     fn take(&mut self, parts: &[&str]) -> Result<usize, NameError> {
         let part = parts[0];

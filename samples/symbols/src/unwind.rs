@@ -94,7 +94,7 @@ impl Architecture {
 /// Registers of a thread in user mode and the top of its stack, as a sample has them.
 ///
 /// ```
-/// use quipu_symbols::{Machine, Processes, Symbolizer, ThreadState};
+/// use quipu_symbols::{Architecture, Processes, Symbolizer, ThreadState};
 ///
 /// // Of x86-64 register 7 is the stack pointer and 8 the instruction pointer.
 /// let registers = |register| Some(if register == 8 { 0x40_1000 } else { 0x7fff_0000 });

@@ -9,7 +9,7 @@ use quipu_shell::terminal::Layout;
 
 use super::options::Options;
 use super::rows::TopForm;
-use super::tty::{Input, Tty};
+use super::tty::{TerminalInput, Tty};
 use super::view::{Action, View};
 use super::{DRAIN_INTERVAL, LiveProfile};
 
@@ -51,8 +51,8 @@ pub(super) fn run(
         }
         let left = next.saturating_duration_since(Instant::now());
         let keys = match tty.wait(left.min(DRAIN_INTERVAL)).map_err(failed)? {
-            Input::Keys(keys) => keys,
-            Input::Gone => break,
+            TerminalInput::Keys(keys) => keys,
+            TerminalInput::Gone => break,
         };
         for key in keys {
             is_changed = true;
