@@ -41,8 +41,8 @@ pub use quipu_perf_data::{
     AbortReason, Blocked, Branch, BranchPrivilege, BranchSampleType, BranchStack, BranchType,
     Callchain, Context, CounterValue, DataSource, EventAttr, Excess, Frame, MemoryLevel,
     MemoryLevels, MemoryOperation, Periods, ReadFormat, ReadValues, RecordLayout, RegisterAbi,
-    Registers, Sample, SampleId, SampleType, Snoop, Speculation, TlbAccess, Transaction, UserStack,
-    Weight, Words,
+    Sample, SampleId, SampleType, SampledRegisters, Snoop, Speculation, TlbAccess, Transaction,
+    UserStack, Weight, Words,
 };
 
 cfg_if::cfg_if! {

@@ -1,12 +1,12 @@
 //! One CPU's table: its events, masks, constraints, generalized events and presets, through all layers.
 
-use quipu_events_format::name::{NameError, Names, Selection, select};
+use quipu_events_format::name::{NameError, Names, SelectedEvent, select};
 use quipu_events_format::packed::{CpuView, EntryView, MappingView};
 use quipu_events_format::{Bits, Counters, cache_key, flag, isa_of};
 use quipu_hal::{CounterBank, CpuIdentity, CpuModel, Event, Scheme, SlotClass};
 
 use crate::architectural::Refused;
-use crate::details::{EventDetails, Generalized, PresetEvent};
+use crate::details::{EventDetails, GeneralizedEvent, PresetEvent};
 use crate::encode::{Interface, general};
 use crate::layers::{Layer, LayerFile, Layers};
 use crate::pmu_names::pmu_names;
@@ -230,10 +230,10 @@ impl CpuTable {
     }
 
     /// Returns the generalized events, in the order of their names.
-    pub fn generalized(&self) -> Vec<Generalized> {
+    pub fn generalized(&self) -> Vec<GeneralizedEvent> {
         self.mappings(|view| view.generalized().collect())
             .into_iter()
-            .map(Generalized::of)
+            .map(GeneralizedEvent::of)
             .collect()
     }
 
@@ -274,7 +274,7 @@ impl CpuTable {
     }
 
     /// Returns a generalized event that a file of the user defines, over what the operating system takes it for.
-    pub fn user_defined(&self, event: &Event) -> Option<Generalized> {
+    pub fn user_defined(&self, event: &Event) -> Option<GeneralizedEvent> {
         let key = match event {
             Event::Hardware(hardware) => hardware.name().to_owned(),
             Event::Cache(cache) => cache_key(*cache),
@@ -286,7 +286,7 @@ impl CpuTable {
         let mut mappings = own.flat_map(|(_, view)| view.generalized());
         mappings
             .find(|mapping| mapping.name() == key)
-            .map(Generalized::of)
+            .map(GeneralizedEvent::of)
     }
 
     /// Returns the native event that a generalized one stands for, or why there is none.
@@ -361,14 +361,14 @@ impl CpuTable {
     }
 
     /// Looks up a written name: the CPU's own first, then its aliases.
-    pub(crate) fn select(&self, name: &str) -> Result<Selection, NameError> {
+    pub(crate) fn select(&self, name: &str) -> Result<SelectedEvent, NameError> {
         let name = self.without_pmu(name);
         let error = match select(self, name) {
             Ok(selection) => return Ok(selection),
             Err(error) => error,
         };
         match select(&Aliases(self), name) {
-            Ok(alias) => Ok(Selection {
+            Ok(alias) => Ok(SelectedEvent {
                 bits: self.as_listed(alias.bits),
                 ..alias
             }),

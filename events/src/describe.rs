@@ -17,7 +17,7 @@ pub struct Field {
 /// Returns the fields of an encoding, lowest bits first; extra registers come last.
 ///
 /// Flags that are not set and words that are zero are left out. `scheme` is the CPU's, which a perf config
-/// word does not tell.
+/// word does not say.
 ///
 /// ```
 /// use quipu_events::describe;

@@ -56,7 +56,7 @@ pub struct EventDetails {
 /// A generalized event of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Generalized {
+pub struct GeneralizedEvent {
     /// The name, as `perf list` has it.
     pub name: String,
     /// The native event, or why there is none.
@@ -140,7 +140,7 @@ impl EventDetails {
     }
 }
 
-impl Generalized {
+impl GeneralizedEvent {
     /// Returns what a mapping says.
     pub(crate) fn of(mapping: MappingView<'_>) -> Self {
         Self {

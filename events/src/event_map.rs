@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quipu_events_format::name::{NameError, Selection, ends_in_mask};
+use quipu_events_format::name::{NameError, SelectedEvent, ends_in_mask};
 use quipu_events_format::packed::EntryView;
 use quipu_events_format::{Bits, Formula, cache_key, flag, is_software, shortened};
 use quipu_hal::{
@@ -111,7 +111,12 @@ impl CpuEvents {
     }
 
     /// Resolves a native event whose name has been looked up.
-    fn selected(&self, name: &str, selection: &Selection, filter: Filter) -> Result<ResolvedEvent> {
+    fn selected(
+        &self,
+        name: &str,
+        selection: &SelectedEvent,
+        filter: Filter,
+    ) -> Result<ResolvedEvent> {
         let filter = match selection.levels {
             Some(levels) if self.interface != Interface::Linux => {
                 filter.with_levels(filter & levels)

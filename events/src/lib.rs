@@ -27,7 +27,7 @@ pub use cpu_table::CpuTable;
 pub use database::{CpuSummary, Database, Origin};
 pub use decode::Decoded;
 pub use describe::{Field, describe};
-pub use details::{EventDetails, Generalized, PresetEvent};
+pub use details::{EventDetails, GeneralizedEvent, PresetEvent};
 pub use encode::Interface;
 pub use event_map::CpuEvents;
 #[cfg(feature = "files")]

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use quipu_fuzz::written;
 use quipu_symbols::{
-    AddressOwner, KernelSymbols, Machine, Mapped, MapsLine, Processes, Symbolizer, ThreadState, demangle,
+    AddressOwner, Architecture, KernelSymbols, Mapped, MapsLine, Processes, Symbolizer, ThreadState, demangle,
 };
 
 /// Addresses at which functions are looked for.
@@ -26,14 +26,14 @@ fuzz_target!(|input: &[u8]| {
         }
         // Registers and stack are the end of the file, which frames may lead back into.
         let stack = &input[input.len().saturating_sub(512)..];
-        for machine in [Machine::X86_64, Machine::Aarch64] {
+        for architecture in [Architecture::X86_64, Architecture::Aarch64] {
             for address in (0..PLACES).step_by(0x40) {
                 let registers = |register| match register {
                     8 | 32 => Some(address),
                     7 | 31 => Some(0x1000),
                     register => Some(0x1000 + u64::from(register)),
                 };
-                let thread = ThreadState::new(machine, registers, stack);
+                let thread = ThreadState::new(architecture, registers, stack);
                 let mut chain = Vec::new();
                 symbolizer.unwind(&processes, pid, thread, 127, &mut chain);
                 assert!((1..=127).contains(&chain.len()));

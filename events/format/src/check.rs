@@ -17,7 +17,8 @@ use crate::events::ALL_MODIFIERS;
 use crate::formula::Formula;
 use crate::generalized::is_generalized;
 use crate::model::{
-    Aliases, Cpu, Entry, Location, Mapping, by_name, has_unit_masks, largest_code, scheme_flags,
+    Aliases, Cpu, EventEntry, Location, Mapping, by_name, has_unit_masks, largest_code,
+    scheme_flags,
 };
 use crate::name::{self, Names};
 use crate::packed::compare;
@@ -72,9 +73,9 @@ pub(crate) fn check(
             }
         }
     }
-    let tables: Vec<Table<'_>> = cpus
+    let tables: Vec<CpuEntries<'_>> = cpus
         .iter()
-        .map(|cpu| Table::new(cpu, strings, &mut noted))
+        .map(|cpu| CpuEntries::new(cpu, strings, &mut noted))
         .collect();
     for (at, cpu) in cpus.iter().enumerate() {
         let lookup = Lookup {
@@ -162,7 +163,7 @@ fn check_entry(
     scheme: Scheme,
     general: Option<u8>,
     fixed: Option<u8>,
-    entry: &mut Entry,
+    entry: &mut EventEntry,
     strings: &Strings,
     noted: &mut Noted,
 ) {
@@ -223,8 +224,11 @@ fn check_entry(
 }
 
 /// Returns each entry that has the name of the one before it.
-fn twice<'e>(by_name: &[&'e Entry], strings: &Strings) -> impl Iterator<Item = &'e Entry> {
-    let same = |pair: &&[&'e Entry]| {
+fn twice<'e>(
+    by_name: &[&'e EventEntry],
+    strings: &Strings,
+) -> impl Iterator<Item = &'e EventEntry> {
+    let same = |pair: &&[&'e EventEntry]| {
         let [a, b] = [0, 1].map(|at| strings.get(pair[at].name));
         a.eq_ignore_ascii_case(b)
     };
@@ -232,13 +236,13 @@ fn twice<'e>(by_name: &[&'e Entry], strings: &Strings) -> impl Iterator<Item = &
 }
 
 /// The entries of one CPU by name, letter case aside.
-struct Table<'c> {
+struct CpuEntries<'c> {
     cpu: &'c Cpu,
     strings: &'c Strings,
-    by_name: Vec<&'c Entry>,
+    by_name: Vec<&'c EventEntry>,
 }
 
-impl<'c> Table<'c> {
+impl<'c> CpuEntries<'c> {
     fn new(cpu: &'c Cpu, strings: &'c Strings, noted: &mut Noted) -> Self {
         let by_name = by_name(&cpu.entries, strings);
         for entry in twice(&by_name, strings) {
@@ -257,7 +261,7 @@ impl<'c> Table<'c> {
         }
     }
 
-    fn find(&self, event: &str, mask: &str) -> Option<&'c Entry> {
+    fn find(&self, event: &str, mask: &str) -> Option<&'c EventEntry> {
         let entry = *self.by_name.get(self.position(event, mask))?;
         compare(self.strings.get(entry.name), event, mask)
             .is_eq()
@@ -266,14 +270,15 @@ impl<'c> Table<'c> {
 
     /// Returns the position of the first entry by name that is not before this one.
     fn position(&self, event: &str, mask: &str) -> usize {
-        let before = |entry: &&Entry| compare(self.strings.get(entry.name), event, mask).is_lt();
+        let before =
+            |entry: &&EventEntry| compare(self.strings.get(entry.name), event, mask).is_lt();
         self.by_name.partition_point(before)
     }
 
     /// Returns the masks of an event that are taken when none is named.
     fn default_masks(&self, event: &str) -> Vec<Bits> {
         let start = self.position(event, "");
-        let of_prefix = |entry: &&&Entry| {
+        let of_prefix = |entry: &&&EventEntry| {
             let prefix = self.strings.get(entry.name).get(..event.len());
             prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(event))
         };
@@ -287,7 +292,7 @@ impl<'c> Table<'c> {
 
 /// Finds names as they will be found for one CPU: its own, its base's, the layers below.
 struct Lookup<'c> {
-    tables: &'c [Table<'c>],
+    tables: &'c [CpuEntries<'c>],
     strings: &'c Strings,
     by_id: &'c HashMap<String, usize>,
     below: &'c dyn BaseLayer,
@@ -300,7 +305,7 @@ impl Lookup<'_> {
     const DEEPEST: usize = 8;
 
     /// Returns the CPU's own table and those of its bases.
-    fn chain(&self) -> impl Iterator<Item = &Table<'_>> {
+    fn chain(&self) -> impl Iterator<Item = &CpuEntries<'_>> {
         let mut next = Some(self.at);
         std::iter::from_fn(move || {
             let table = &self.tables[next?];
@@ -316,7 +321,7 @@ impl Lookup<'_> {
 
     /// Returns true if this CPU defines a generalized event.
     fn has_generalized(&self, name: &str) -> bool {
-        let here = |table: &Table<'_>| {
+        let here = |table: &CpuEntries<'_>| {
             table
                 .cpu
                 .generalized
@@ -379,7 +384,7 @@ fn encoded(bits: Bits) -> impl Ord {
 }
 
 /// Returns the numbers that an entry counts by its name: with the defaults of other groups, if it is a mask of one.
-fn counted(lookup: &Lookup<'_>, entry: &Entry) -> Bits {
+fn counted(lookup: &Lookup<'_>, entry: &EventEntry) -> Bits {
     match entry.bits.flags & flag::GROUP {
         0 => entry.bits,
         _ => name::select(lookup, lookup.strings.get(entry.name))
@@ -388,7 +393,7 @@ fn counted(lookup: &Lookup<'_>, entry: &Entry) -> Bits {
 }
 
 fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
-    let mut alone: Vec<&Entry> = Vec::new();
+    let mut alone: Vec<&EventEntry> = Vec::new();
     for entry in &cpu.entries {
         if entry.bits.flags & flag::NEEDS_MASK != 0 {
             continue;
@@ -415,9 +420,9 @@ fn check_overlaps(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
         noted.push((entry.location, message));
     }
     // A mask of a group is part of an event: it overlaps with another of its group only.
-    let group = |entry: &Entry| entry.bits.flags & flag::GROUP;
-    let order = |a: &&Entry, b: &&Entry| {
-        let bits = |entry: &Entry| (encoded(entry.bits), group(entry));
+    let group = |entry: &EventEntry| entry.bits.flags & flag::GROUP;
+    let order = |a: &&EventEntry, b: &&EventEntry| {
+        let bits = |entry: &EventEntry| (encoded(entry.bits), group(entry));
         bits(a).cmp(&bits(b)).then_with(|| match group(a) {
             0 => Ordering::Equal,
             _ => a.event(lookup.strings).cmp(b.event(lookup.strings)),

@@ -11,8 +11,8 @@ use crate::cpu::{read_aliases, read_allowed, read_cpu, read_mapping};
 use crate::diagnostics::{Findings, Source};
 use crate::events::read_events;
 use crate::fields::Reading;
-use crate::model::{Aliases, Cpu, Entry, Mapping};
-use crate::pieces::{Kind, Piece, Pieces};
+use crate::model::{Aliases, Cpu, EventEntry, Mapping};
+use crate::pieces::{Piece, PieceKind, Pieces};
 use crate::printable::shortened;
 use crate::strings::Strings;
 
@@ -80,7 +80,7 @@ struct Head<'r> {
     value: Spanned<DeValue<'r>>,
     /// The lists that have had a header of their own.
     lists: Vec<&'static str>,
-    events: Vec<Entry>,
+    events: Vec<EventEntry>,
     generalized: Vec<Mapping>,
     presets: Vec<Mapping>,
 }
@@ -118,7 +118,7 @@ impl<'r> Document<'r> {
         if let Some(opens) = piece.opens {
             // A fault in the line of the header is one of the file.
             self.parse(opens..piece.at.start);
-            if let (Kind::Entries(list), Some(head)) = (&piece.kind, &mut self.open) {
+            if let (PieceKind::Entries(list), Some(head)) = (&piece.kind, &mut self.open) {
                 if head.lists.contains(list) {
                     self.reading.note_duplicate(opens);
                 }
@@ -136,8 +136,8 @@ impl<'r> Document<'r> {
         }
         let mut table = self.parse(piece.at);
         match piece.kind {
-            Kind::Tables => self.add_tables(&table),
-            Kind::Head(name) => {
+            PieceKind::Tables => self.add_tables(&table),
+            PieceKind::Head(name) => {
                 self.finish_head();
                 let head = table.remove(name).map(Spanned::into_inner);
                 let Some(DeValue::Array(heads)) = head else {
@@ -152,9 +152,9 @@ impl<'r> Document<'r> {
                     presets: Vec::new(),
                 });
             }
-            Kind::More => self.add_more(table),
-            Kind::Entries(list) => self.add_entries(list, &table),
-            Kind::Tabled(list) => {
+            PieceKind::More => self.add_more(table),
+            PieceKind::Entries(list) => self.add_entries(list, &table),
+            PieceKind::Tabled(list) => {
                 let name = self.open.as_ref().map_or("", |head| head.name);
                 let inside = table.get(name).and_then(|head| head.get_ref().get(list));
                 if let Some(table) = inside.and_then(|list| list.get_ref().as_table()) {

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::bits::flag;
 use crate::fields::{Checked, Node, Number, Reading};
-use crate::model::Entry;
+use crate::model::EventEntry;
 use crate::printable::shortened;
 use crate::strings::Text;
 
@@ -68,12 +68,12 @@ const MODIFIERS: [(&str, u32); 7] = [
 /// Modifiers that a file does not restrict; the check narrows them to what the scheme has.
 pub(crate) const ALL_MODIFIERS: u32 = flag::ENCODED | flag::COUNTER_MASK;
 
-pub(crate) fn read_events(reading: &Reading<'_>, table: &DeTable<'_>) -> Vec<Entry> {
+pub(crate) fn read_events(reading: &Reading<'_>, table: &DeTable<'_>) -> Vec<EventEntry> {
     let mut entries = Vec::new();
     for (key, value) in table {
         let name: &str = key.get_ref();
         check_name(reading, &key.span(), name);
-        let mut entry = Entry::new(
+        let mut entry = EventEntry::new(
             name,
             &mut reading.strings.borrow_mut(),
             reading.location(&key.span()),
@@ -127,8 +127,8 @@ fn read_event(
     reading: &Reading<'_>,
     (name, value): Node<'_, '_>,
     mut keys: EntryKeys,
-    mut event: Entry,
-    entries: &mut Vec<Entry>,
+    mut event: EventEntry,
+    entries: &mut Vec<EventEntry>,
 ) {
     let at = value.span();
     let shown = shortened(name);
@@ -184,7 +184,12 @@ fn read_event(
 }
 
 /// Reads one mask over what its event says.
-fn read_mask(reading: &Reading<'_>, node: Node<'_, '_>, event_has_code: bool, mask: &mut Entry) {
+fn read_mask(
+    reading: &Reading<'_>,
+    node: Node<'_, '_>,
+    event_has_code: bool,
+    mask: &mut EventEntry,
+) {
     const NO_CODE: &str = "neither the mask nor its event has a `code`";
     let at = node.1.span();
     if let DeValue::Integer(_) = node.1.get_ref() {
@@ -216,7 +221,7 @@ fn read_mask(reading: &Reading<'_>, node: Node<'_, '_>, event_has_code: bool, ma
 }
 
 /// Reads the numbers, flags and words that events and masks have in common.
-fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry: &mut Entry) {
+fn read_common(reading: &Reading<'_>, at: &Range<usize>, keys: EntryKeys, entry: &mut EventEntry) {
     let bits = &mut entry.bits;
     if let Some(mask) = keys.second_mask.number() {
         bits.second_mask = mask as u8;

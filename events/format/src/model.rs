@@ -25,7 +25,7 @@ pub(crate) struct Cpu {
     /// Backends in order of preference, per operating system.
     pub(crate) backends: Vec<(String, Vec<String>)>,
     pub(crate) source: Option<String>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<EventEntry>,
     /// Generalized event or cache event, and the native event it stands for.
     pub(crate) generalized: Vec<Mapping>,
     pub(crate) presets: Vec<Mapping>,
@@ -64,7 +64,7 @@ pub(crate) struct Aliases {
     /// The ids of the CPU entries.
     pub(crate) cpus: Vec<(String, Location)>,
     pub(crate) source: String,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<EventEntry>,
 }
 
 /// A location in the set of files.
@@ -111,7 +111,7 @@ pub(crate) struct Mapping {
 
 /// An event, or an event with one of its unit masks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct EventEntry {
     /// As it is written: `EVENT` or `EVENT.MASK`.
     pub(crate) name: Text,
     /// The length of the event in it.
@@ -128,7 +128,7 @@ pub(crate) struct Entry {
     pub(crate) location: Location,
 }
 
-impl Entry {
+impl EventEntry {
     /// Makes an event without numbers and words.
     pub(crate) fn new(event: &str, strings: &mut Strings, location: Location) -> Self {
         Self {
@@ -168,9 +168,9 @@ impl Entry {
 }
 
 /// Returns entries sorted by name, letter case aside; those of the same name stay in order.
-pub(crate) fn by_name<'e>(entries: &'e [Entry], strings: &Strings) -> Vec<&'e Entry> {
-    let mut sorted: Vec<&Entry> = entries.iter().collect();
-    let name = |entry: &Entry| strings.get(entry.name).as_bytes();
+pub(crate) fn by_name<'e>(entries: &'e [EventEntry], strings: &Strings) -> Vec<&'e EventEntry> {
+    let mut sorted: Vec<&EventEntry> = entries.iter().collect();
+    let name = |entry: &EventEntry| strings.get(entry.name).as_bytes();
     sorted.sort_by(|a, b| folded(name(a), name(b)));
     sorted
 }

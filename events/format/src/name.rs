@@ -19,7 +19,7 @@ pub trait Names {
 
 /// A name that has been looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
+pub struct SelectedEvent {
     /// Event, masks and modifiers put together.
     pub bits: Bits,
     /// The privilege levels named as modifiers, if any were.
@@ -95,7 +95,7 @@ impl NameError {
 ///
 /// # Errors
 /// The first part that cannot be resolved.
-pub fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
+pub fn select(names: &impl Names, text: &str) -> Result<SelectedEvent, NameError> {
     let mut parts = text.split(':');
     let head = parts.next().unwrap_or_default();
     let (event, mask) = head.split_once('.').unwrap_or((head, ""));
@@ -118,7 +118,7 @@ pub fn select(names: &impl Names, text: &str) -> Result<Selection, NameError> {
             None => return Err(NameError::UnknownEvent),
         },
     };
-    let mut choice = Choice {
+    let mut choice = SplitName {
         names,
         event,
         bits: mask,
@@ -155,7 +155,7 @@ pub fn ends_in_mask(names: &impl Names, text: &str) -> bool {
 const LONGEST_MASK: usize = 8;
 
 /// A name half taken apart.
-struct Choice<'n, N> {
+struct SplitName<'n, N> {
     names: &'n N,
     event: &'n str,
     /// The masks so far, or the event alone.
@@ -180,7 +180,7 @@ struct Changes {
     written: Vec<(u32, String)>,
 }
 
-impl<N: Names> Choice<'_, N> {
+impl<N: Names> SplitName<'_, N> {
     /// Takes the next part, or the next few as one mask, and says how many.
     fn take(&mut self, parts: &[&str]) -> Result<usize, NameError> {
         let part = parts[0];
@@ -304,7 +304,7 @@ impl<N: Names> Choice<'_, N> {
         true
     }
 
-    fn finish(self) -> Result<Selection, NameError> {
+    fn finish(self) -> Result<SelectedEvent, NameError> {
         let mut bits = match self.bits {
             Some(bits) if self.groups.are_none() => bits,
             Some(bits) => self.with_defaults(Some(bits))?.unwrap_or(bits),
@@ -329,7 +329,7 @@ impl<N: Names> Choice<'_, N> {
         if let Some(value) = self.changes.value {
             bits.value = value;
         }
-        Ok(Selection {
+        Ok(SelectedEvent {
             bits,
             levels: self.levels,
         })

@@ -18,7 +18,7 @@ pub(crate) const LISTS: [&str; 3] = ["events", "generalized", "presets"];
 
 /// The contents of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PieceKind {
     /// Whole tables, to be read as a file of their own.
     Tables,
     /// `[[cpu]]` or `[[aliases]]` and what follows it.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PieceKind,
     pub(crate) at: Range<usize>,
     /// The start of the header of the list, if this is the first piece of one.
     pub(crate) opens: Option<usize>,
@@ -60,7 +60,7 @@ impl<'t> Pieces<'t> {
             tokens: Source::new(text).lex().peekable(),
             top: None,
             current: Piece {
-                kind: Kind::Tables,
+                kind: PieceKind::Tables,
                 at: 0..0,
                 opens: None,
             },
@@ -108,7 +108,7 @@ impl<'t> Pieces<'t> {
     }
 
     /// Ends the current piece, and begins one of another kind.
-    fn begin(&mut self, kind: Kind, at: Range<usize>, opens: Option<usize>) -> Option<Piece> {
+    fn begin(&mut self, kind: PieceKind, at: Range<usize>, opens: Option<usize>) -> Option<Piece> {
         let next = Piece { kind, at, opens };
         let piece = std::mem::replace(&mut self.current, next);
         (!piece.at.is_empty() || piece.opens.is_some()).then_some(piece)
@@ -120,7 +120,7 @@ impl<'t> Pieces<'t> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let enough = self.current.at.len() >= ENOUGH;
         let Some(is_array) = header else {
-            if let (Kind::Entries(_), [entry, ..]) = (&self.current.kind, &path[..]) {
+            if let (PieceKind::Entries(_), [entry, ..]) = (&self.current.kind, &path[..]) {
                 let another = *entry != self.entry;
                 (*entry).clone_into(&mut self.entry);
                 if another && enough {
@@ -131,7 +131,7 @@ impl<'t> Pieces<'t> {
                 [] => self.blank + at.len(),
                 _ => 0,
             };
-            let cut = matches!(self.current.kind, Kind::Entries(_) | Kind::Tables);
+            let cut = matches!(self.current.kind, PieceKind::Entries(_) | PieceKind::Tables);
             if cut && self.blank >= ENOUGH {
                 self.blank = 0;
                 return self.begin(self.current.kind.clone(), at, None);
@@ -143,22 +143,24 @@ impl<'t> Pieces<'t> {
         let list = |name: &str| LISTS.into_iter().find(|list| *list == name);
         let inside = self.top.is_some_and(|top| path.first() == Some(&top));
         let kind = match path[..] {
-            ["cpu"] if is_array => Kind::Head("cpu"),
-            ["aliases"] if is_array => Kind::Head("aliases"),
-            [_, name] if inside && !is_array => list(name).map_or(Kind::More, Kind::Entries),
-            [_, name, _, ..] if inside => list(name).map_or(Kind::More, Kind::Tabled),
-            [_, _, ..] if inside => Kind::More,
-            _ => Kind::Tables,
+            ["cpu"] if is_array => PieceKind::Head("cpu"),
+            ["aliases"] if is_array => PieceKind::Head("aliases"),
+            [_, name] if inside && !is_array => {
+                list(name).map_or(PieceKind::More, PieceKind::Entries)
+            }
+            [_, name, _, ..] if inside => list(name).map_or(PieceKind::More, PieceKind::Tabled),
+            [_, _, ..] if inside => PieceKind::More,
+            _ => PieceKind::Tables,
         };
         match kind {
-            Kind::Head(top) => self.top = Some(top),
-            Kind::Tables => self.top = None,
-            Kind::Entries(_) => {
+            PieceKind::Head(top) => self.top = Some(top),
+            PieceKind::Tables => self.top = None,
+            PieceKind::Entries(_) => {
                 self.entry.clear();
                 // The header is no part of the entries.
                 return self.begin(kind, at.end..at.end, Some(at.start));
             }
-            Kind::Tabled(_) => {
+            PieceKind::Tabled(_) => {
                 let same = path[2] == self.entry;
                 path[2].clone_into(&mut self.entry);
                 if kind == self.current.kind && (same || !enough) {
@@ -166,13 +168,15 @@ impl<'t> Pieces<'t> {
                     return None;
                 }
             }
-            Kind::More if matches!(self.current.kind, Kind::Head(_) | Kind::More) => {
+            PieceKind::More
+                if matches!(self.current.kind, PieceKind::Head(_) | PieceKind::More) =>
+            {
                 self.current.at.end = at.end;
                 return None;
             }
-            Kind::More => {}
+            PieceKind::More => {}
         }
-        if kind == Kind::Tables && self.current.kind == Kind::Tables {
+        if kind == PieceKind::Tables && self.current.kind == PieceKind::Tables {
             self.current.at.end = at.end;
             return None;
         }
@@ -190,7 +194,7 @@ impl Iterator for Pieces<'_> {
             }
         }
         let end = self.text.len();
-        self.begin(Kind::Tables, end..end, None)
+        self.begin(PieceKind::Tables, end..end, None)
     }
 }
 
@@ -208,7 +212,7 @@ mod tests {
     use super::*;
 
     /// Returns the kinds and the texts of the pieces.
-    fn split(text: &str) -> Vec<(Kind, &str)> {
+    fn split(text: &str) -> Vec<(PieceKind, &str)> {
         let pieces = Pieces::new(text);
         pieces.map(|piece| (piece.kind, &text[piece.at])).collect()
     }
@@ -219,22 +223,22 @@ mod tests {
             B = { code = 2, masks = {\n C = 1 } }\n[cpu.events.D]\ncode = 3\n[cpu.events.D.masks.E]\nbits = 1\n\
             [cpu.backends]\nlinux = [\n\"linux\"]\n[[aliases]]\ncpus = []\n[other]\n";
         let wanted = [
-            (Kind::Tables, "# a\n"),
+            (PieceKind::Tables, "# a\n"),
             (
-                Kind::Head("cpu"),
+                PieceKind::Head("cpu"),
                 "[[cpu]]\nid = \"x-a\"\n[cpu.counters]\ngeneral = 4\n",
             ),
             (
-                Kind::Entries("events"),
+                PieceKind::Entries("events"),
                 "A = 1\nB = { code = 2, masks = {\n C = 1 } }\n",
             ),
             (
-                Kind::Tabled("events"),
+                PieceKind::Tabled("events"),
                 "[cpu.events.D]\ncode = 3\n[cpu.events.D.masks.E]\nbits = 1\n",
             ),
-            (Kind::More, "[cpu.backends]\nlinux = [\n\"linux\"]\n"),
-            (Kind::Head("aliases"), "[[aliases]]\ncpus = []\n"),
-            (Kind::Tables, "[other]\n"),
+            (PieceKind::More, "[cpu.backends]\nlinux = [\n\"linux\"]\n"),
+            (PieceKind::Head("aliases"), "[[aliases]]\ncpus = []\n"),
+            (PieceKind::Tables, "[other]\n"),
         ];
         assert_eq!(split(text), wanted);
     }
@@ -248,7 +252,7 @@ mod tests {
         let pieces = split(&text);
         assert!(pieces.len() > 10, "{}", pieces.len());
         for (kind, piece) in &pieces[1..] {
-            assert_eq!(*kind, Kind::Entries("events"));
+            assert_eq!(*kind, PieceKind::Entries("events"));
             assert!(piece.starts_with('E') && piece.len() < ENOUGH + 64);
             assert!(piece.lines().next().unwrap().ends_with(".code = 1"));
         }

@@ -18,12 +18,12 @@ use quipu_hal::EventSpec;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     text: String,
-    modifiers: Place,
+    modifiers: ModifierPlace,
 }
 
 /// The place of the modifiers in a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum ModifierPlace {
     None,
     Letters(Range<usize>),
     /// The text is the one that the event is displayed as.
@@ -35,7 +35,7 @@ impl Label {
     pub(crate) fn new(text: &str, letters: Option<&Range<usize>>) -> Self {
         Self {
             text: text.to_owned(),
-            modifiers: letters.map_or(Place::None, |at| Place::Letters(at.clone())),
+            modifiers: letters.map_or(ModifierPlace::None, |at| ModifierPlace::Letters(at.clone())),
         }
     }
 
@@ -43,7 +43,7 @@ impl Label {
     pub(crate) fn displayed(spec: &EventSpec) -> Self {
         Self {
             text: spec.to_string(),
-            modifiers: Place::Displayed,
+            modifiers: ModifierPlace::Displayed,
         }
     }
 
@@ -54,13 +54,13 @@ impl Label {
             return;
         }
         match &mut self.modifiers {
-            Place::None => {
+            ModifierPlace::None => {
                 self.text.push(':');
                 let start = self.text.len();
                 self.text.push_str(letters);
-                self.modifiers = Place::Letters(start..self.text.len());
+                self.modifiers = ModifierPlace::Letters(start..self.text.len());
             }
-            Place::Letters(at) if stand_together(&self.text[at.clone()], letters) => {
+            ModifierPlace::Letters(at) if stand_together(&self.text[at.clone()], letters) => {
                 self.text.insert_str(at.end, letters);
                 at.end += letters.len();
             }

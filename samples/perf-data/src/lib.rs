@@ -33,7 +33,7 @@ cfg_if::cfg_if! {
         pub use sample::{
             AbortReason, Blocked, Branch, BranchPrivilege, BranchStack, BranchType, Callchain, Context,
             CounterValue, DataSource, Frame, MemoryLevel, MemoryLevels, MemoryOperation, ReadValues,
-            RegisterAbi, Registers, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
+            RegisterAbi, SampledRegisters, Sample, SampleId, Snoop, Speculation, TlbAccess, Transaction,
             UserStack, Weight,
         };
 

@@ -17,7 +17,7 @@ pub use cost::{AbortReason, Transaction, Weight};
 pub use data_source::{
     Blocked, DataSource, MemoryLevel, MemoryLevels, MemoryOperation, Snoop, TlbAccess,
 };
-pub use registers::{RegisterAbi, Registers, UserStack};
+pub use registers::{RegisterAbi, SampledRegisters, UserStack};
 pub use values::{CounterValue, ReadValues};
 
 /// A sample: what was asked for, at one event.
@@ -304,7 +304,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns registers of user mode; `None` also in a thread that has none.
-    pub fn user_registers(&self) -> Option<Registers<'a>> {
+    pub fn user_registers(&self) -> Option<SampledRegisters<'a>> {
         let mut cursor = self.at(SampleType::REGS_USER, |at| at.user_registers)?;
         registers(&mut cursor, self.layout.user_registers()).ok()?
     }
@@ -337,7 +337,7 @@ impl<'a> Sample<'a> {
     }
 
     /// Returns registers at the interrupt.
-    pub fn interrupt_registers(&self) -> Option<Registers<'a>> {
+    pub fn interrupt_registers(&self) -> Option<SampledRegisters<'a>> {
         let mut cursor = self.at(SampleType::REGS_INTR, |at| at.interrupt_registers)?;
         registers(&mut cursor, self.layout.interrupt_registers()).ok()?
     }
@@ -462,7 +462,10 @@ fn branches<'a>(
     Ok(BranchStack::new(hw_index, entries, counters))
 }
 
-fn registers<'a>(cursor: &mut Cursor<'a>, mask: u64) -> Result<Option<Registers<'a>>, Malformed> {
+fn registers<'a>(
+    cursor: &mut Cursor<'a>,
+    mask: u64,
+) -> Result<Option<SampledRegisters<'a>>, Malformed> {
     let abi = match cursor.u64("registers")? {
         0 => return Ok(None),
         1 => RegisterAbi::Bits32,
@@ -470,7 +473,7 @@ fn registers<'a>(cursor: &mut Cursor<'a>, mask: u64) -> Result<Option<Registers<
         other => RegisterAbi::Other(other),
     };
     let values = cursor.words(mask.count_ones().into(), "registers")?;
-    Ok(Some(Registers { abi, mask, values }))
+    Ok(Some(SampledRegisters { abi, mask, values }))
 }
 
 fn user_stack<'a>(cursor: &mut Cursor<'a>) -> Result<UserStack<'a>, Malformed> {

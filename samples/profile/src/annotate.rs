@@ -23,9 +23,9 @@ use quipu_shell::Failure;
 use quipu_shell::terminal::{self, Layout};
 
 #[cfg(target_os = "linux")]
-pub(crate) use load::{EventHits, Function, Hits, Loading};
+pub(crate) use load::{EventHits, Hits, Loading, SampledFunction};
 #[cfg(not(target_os = "linux"))]
-use load::{EventHits, Function, Hits, Loading};
+use load::{EventHits, Hits, Loading, SampledFunction};
 use options::Syntax;
 use source::Sources;
 
@@ -72,7 +72,10 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
                 "{} has no samples in a function {name}; quipu report lists the functions",
                 options.input.display()
             ),
-            None => format!("{} has no samples of that", options.input.display()),
+            None => format!(
+                "{} has no samples of what was chosen",
+                options.input.display()
+            ),
         }));
     }
     let usual = if is_named { 0.0 } else { USUAL_LIMIT };
@@ -140,10 +143,11 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the functions that have a share of an event, the hottest first.
-fn hottest(event: &EventHits, limit: f64) -> Vec<(&Function, &Hits)> {
+fn hottest(event: &EventHits, limit: f64) -> Vec<(&SampledFunction, &Hits)> {
     let functions = event.functions.iter();
     let functions = functions.filter(|(function, _)| function.name.is_some());
-    let is_hot = |(_, hits): &(&Function, &Hits)| hits.total.percent_of(event.total) >= limit;
+    let is_hot =
+        |(_, hits): &(&SampledFunction, &Hits)| hits.total.percent_of(event.total) >= limit;
     let mut hot: Vec<_> = functions.filter(is_hot).collect();
     hot.sort_by(|a, b| (b.1.total.period, a.0).cmp(&(a.1.total.period, b.0)));
     hot
@@ -164,7 +168,7 @@ impl Annotator {
     pub(crate) fn text(
         &mut self,
         event: &EventHits,
-        (function, hits): (&Function, &Hits),
+        (function, hits): (&SampledFunction, &Hits),
         layout: Layout,
     ) -> Result<String, String> {
         if function.name.is_none() {

@@ -21,7 +21,7 @@ use compute::Compute;
 use matched::Matched;
 
 /// A recording and the file it was read from.
-struct Recording {
+struct ReadRecording {
     path: PathBuf,
     /// The options by which a report of it alone would be made.
     options: report::Options,
@@ -52,7 +52,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         )));
     }
     let recordings = paths.into_iter().map(|path| load(path, options, &keys));
-    let recordings: Vec<Recording> = recordings.collect::<Result<_, _>>()?;
+    let recordings: Vec<ReadRecording> = recordings.collect::<Result<_, _>>()?;
     let form = DiffForm {
         keys: &keys,
         compute: options.compute,
@@ -72,14 +72,18 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Failure> {
+fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<ReadRecording, Failure> {
     let of_report = report::Options {
         input: path.clone(),
         shown: options.shown.clone(),
         ..report::Options::default()
     };
-    let profile = report::load(&of_report, keys)?;
-    Ok(Recording {
+    let mut profile = report::load(&of_report, keys)?;
+    if of_report.chooses()? && profile.events.iter().all(|event| event.stacks.is_empty()) {
+        let note = "there are no samples of what was chosen";
+        profile.notes.push(note.to_owned());
+    }
+    Ok(ReadRecording {
         path,
         options: of_report,
         profile,
@@ -88,7 +92,7 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<Recording, Fai
 
 /// Returns the text on all events of the baseline, and appends what is to be said of the files.
 fn compared(
-    recordings: &[Recording],
+    recordings: &[ReadRecording],
     form: &DiffForm<'_>,
     notes: &mut Vec<String>,
 ) -> Result<String, Failure> {

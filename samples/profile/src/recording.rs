@@ -20,4 +20,4 @@ pub(crate) use places::{Place, Places};
 pub(crate) use replay::{Replay, Visit};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
-pub(crate) use selection::{Selection, SelectionOptions};
+pub(crate) use selection::{SampleSelection, SelectionOptions};

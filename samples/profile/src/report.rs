@@ -129,6 +129,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         0.0
     };
     let limit = options.percent_limit.unwrap_or(usual);
+    let of_event = |event| Entries::new(&profile, event, keys, options, limit);
+    let entries: Vec<Entries<'_>> = events.iter().copied().map(of_event).collect();
+    if options.chooses()? && entries.iter().all(Entries::is_empty) {
+        profile.notes.iter().for_each(terminal::warn);
+        return Err(Failure::new(format_args!(
+            "{} has no samples of what was chosen",
+            options.input.display()
+        )));
+    }
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
@@ -136,8 +145,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         if options.format() == Format::Separated {
             rows::heading(&mut out);
         }
-        for event in events {
-            let mut entries = Entries::new(&profile, event, keys, options, limit);
+        for (event, mut entries) in events.into_iter().zip(entries) {
             match options.format() {
                 Format::Text => {
                     columns.arrange(&mut entries.list);

@@ -1,5 +1,7 @@
 //! `quipu top`: the functions that are hot now.
 
+#[cfg(test)]
+mod example;
 mod keys;
 mod options;
 mod rows;
@@ -16,7 +18,7 @@ use quipu_perf_data::{Error, RawRecord, Record, Sample, TimeOrder};
 
 pub use options::Options;
 
-use crate::annotate::{self, EventHits, Function, Hits};
+use crate::annotate::{self, EventHits, Hits, SampledFunction};
 use crate::record::Live;
 use crate::recording::{Replay, Visit};
 use crate::report::{self, Key, Seen};
@@ -30,7 +32,7 @@ use rows::TopForm;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Samples as they are taken, added up.
-struct Profile {
+struct LiveProfile {
     live: Live,
     replay: Replay,
     order: TimeOrder,
@@ -39,7 +41,7 @@ struct Profile {
     records: Vec<u8>,
 }
 
-impl Profile {
+impl LiveProfile {
     fn open(options: &Options, form: &TopForm) -> Result<Self, Failure> {
         let live = Live::open(&options.recording()?)?;
         let names = live.events.iter();
@@ -86,10 +88,15 @@ impl Profile {
     }
 
     /// Returns an event with the instructions of a function that were sampled; the hottest, where several are the same by name.
-    fn instructions(&self, event: usize, wanted: &Seen) -> Option<(&EventHits, &Function, &Hits)> {
+    fn instructions(
+        &self,
+        event: usize,
+        wanted: &Seen,
+    ) -> Option<(&EventHits, &SampledFunction, &Hits)> {
         let event = self.sums.hits.events().get(event)?;
-        let is_wanted =
-            |function: &Function| function.name == wanted.name && function.object == wanted.object;
+        let is_wanted = |function: &SampledFunction| {
+            function.name == wanted.name && function.object == wanted.object
+        };
         let found = event.functions.iter().filter(|(one, _)| is_wanted(one));
         let (function, hits) = found.max_by_key(|(_, hits)| hits.total.period)?;
         Some((event, function, hits))
@@ -132,7 +139,7 @@ impl Visit for Sums {
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let signals = Signals::watch()?;
     let form = options.form()?;
-    let mut profile = Profile::open(options, &form)?;
+    let mut profile = LiveProfile::open(options, &form)?;
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if is_terminal && !options.stdio {
         screen::run(&mut profile, (options, &form), &signals)?;
@@ -158,7 +165,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 
 /// Prints a table after each interval.
 fn print_tables(
-    profile: &mut Profile,
+    profile: &mut LiveProfile,
     (options, form): (&Options, &TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {
@@ -189,7 +196,7 @@ fn print_tables(
 }
 
 /// Returns a table of each event.
-fn tables(profile: &mut Profile, (options, form): (&Options, &TopForm)) -> String {
+fn tables(profile: &mut LiveProfile, (options, form): (&Options, &TopForm)) -> String {
     let mut text = String::new();
     let lost = profile.live.lost();
     let stacks = profile.stacks();

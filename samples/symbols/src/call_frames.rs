@@ -59,8 +59,8 @@ pub(crate) enum Rule {
 /// The call frame information of a file. Rules that were found are kept.
 #[derive(Debug)]
 pub(crate) struct CallFrames {
-    eh_frame: Option<Table<EhFrame<Bytes>>>,
-    debug_frame: Option<Table<DebugFrame<Bytes>>>,
+    eh_frame: Option<FrameSection<EhFrame<Bytes>>>,
+    debug_frame: Option<FrameSection<DebugFrame<Bytes>>>,
     found: HashMap<u64, Option<Arc<Rules>>>,
 }
 
@@ -112,12 +112,12 @@ impl CallFrames {
         let eh_frame = bytes(".eh_frame").map(|bytes| {
             let mut section = EhFrame::from(bytes);
             section.set_vendor(vendor);
-            Table::new(section, bases.clone())
+            FrameSection::new(section, bases.clone())
         });
         let debug_frame = bytes(".debug_frame").map(|bytes| {
             let mut section = DebugFrame::from(bytes);
             section.set_vendor(vendor);
-            Table::new(section, bases)
+            FrameSection::new(section, bases)
         });
         (eh_frame.is_some() || debug_frame.is_some()).then(|| Self {
             eh_frame,
@@ -141,7 +141,7 @@ impl CallFrames {
 
 /// One section, with its descriptions of functions by their addresses.
 #[derive(Debug)]
-struct Table<S> {
+struct FrameSection<S> {
     section: S,
     bases: BaseAddresses,
     /// Parts that descriptions have in common (CIE), by offset.
@@ -150,7 +150,7 @@ struct Table<S> {
     functions: Vec<(u64, u64, usize)>,
 }
 
-impl<S: UnwindSection<Bytes>> Table<S> {
+impl<S: UnwindSection<Bytes>> FrameSection<S> {
     /// Goes through a section, as far as it makes sense.
     fn new(section: S, bases: BaseAddresses) -> Self {
         let mut common = HashMap::new();

@@ -13,7 +13,7 @@ use object::read::{ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
 use crate::build_files::{self, BuildFiles};
-use crate::input::{Input, regular_file};
+use crate::input::{CheckedFile, regular_file};
 use crate::table::{SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
@@ -46,7 +46,7 @@ impl ElfImage {
     /// The operating system's when one of the two is there and cannot be read.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let image_at = |path: &Path| match regular_file(path)? {
-            Some(file) => Input::read_by(file, Self::read),
+            Some(file) => CheckedFile::read_by(file, Self::read),
             None => Ok(None),
         };
         let Some(mut image) = image_at(path)? else {

@@ -30,12 +30,12 @@ pub(crate) fn regular_file(path: &Path) -> io::Result<Option<File>> {
 
 /// A file that keeps the first error of reading it, for readers that take every error for a malformed file.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct CheckedFile {
     file: File,
     error: Rc<RefCell<Option<io::Error>>>,
 }
 
-impl Input {
+impl CheckedFile {
     /// Has a file read, and returns what was made of it.
     ///
     /// # Errors
@@ -63,14 +63,14 @@ impl Input {
     }
 }
 
-impl Read for Input {
+impl Read for CheckedFile {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let result = self.file.read(to);
         self.keep(result)
     }
 }
 
-impl Seek for Input {
+impl Seek for CheckedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let result = self.file.seek(to);
         // A place that a malformed file names may be none.
@@ -90,7 +90,7 @@ mod tests {
         let read = |path| {
             let file = regular_file(Path::new(path)).expect("it opens");
             let file = file.expect("a regular file");
-            Input::read_by(file, |mut input| input.read(&mut [0; 8]).is_ok())
+            CheckedFile::read_by(file, |mut input| input.read(&mut [0; 8]).is_ok())
         };
         // Address 0 is not mapped: EIO.
         let error = read("/proc/self/mem").expect_err("not readable");

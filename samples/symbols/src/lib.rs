@@ -30,4 +30,4 @@ pub use left_out::LeftOut;
 pub use maps_line::MapsLine;
 pub use processes::Processes;
 pub use symbolizer::{AddressOwner, Function, FunctionId, Symbolizer};
-pub use unwind::{Machine, ThreadState};
+pub use unwind::{Architecture, ThreadState};

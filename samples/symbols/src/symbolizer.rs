@@ -17,7 +17,7 @@ use crate::left_out::LeftOut;
 use crate::lines::{Line, Lines};
 use crate::processes::Processes;
 use crate::table::SymbolTable;
-use crate::unwind::{Machine, ThreadState};
+use crate::unwind::{Architecture, ThreadState};
 
 /// Name of the kernel's own code.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -260,7 +260,7 @@ impl Symbolizer {
         processes: &Processes,
         pid: i32,
         address: u64,
-        machine: Machine,
+        machine: Architecture,
     ) -> Option<bool> {
         let (rules, _) = self.rules_at(processes, pid, address)?;
         Some(

@@ -26,11 +26,11 @@ pub(crate) struct Symbol<'a> {
 pub(crate) struct SymbolTable {
     /// Ended by NUL; where several share their ends they are kept once.
     pub(crate) names: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<SymbolRange>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct SymbolRange {
     start: u64,
     /// The first address that does not belong to it any more.
     end: u64,
@@ -93,7 +93,7 @@ impl TableBuilder {
         self.found.dedup_by_key(|symbol| symbol.start);
         let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
         let nexts = starts.chain([end]);
-        let mut entries: Vec<Entry> = Vec::with_capacity(self.found.len());
+        let mut entries: Vec<SymbolRange> = Vec::with_capacity(self.found.len());
         for (symbol, next) in self.found.iter().zip(nexts) {
             let end = match symbol.len {
                 0 => next.max(symbol.start),
@@ -105,7 +105,7 @@ impl TableBuilder {
             {
                 around = entries[i].around.map(|i| i as usize);
             }
-            entries.push(Entry {
+            entries.push(SymbolRange {
                 start: symbol.start,
                 end,
                 around: around.and_then(|i| u32::try_from(i).ok()),

@@ -12,7 +12,7 @@ const MOST_OPERATIONS: u32 = 1000;
 /// Architecture whose stacks can be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Machine {
+pub enum Architecture {
     /// x86-64 (System V ABI, AMD64 Architecture Processor Supplement, section 3.6.2).
     X86_64,
     /// AArch64 (DWARF for the Arm 64-bit Architecture).
@@ -24,7 +24,7 @@ const X86_64: [u32; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 2
 /// Registers that a function of x86-64 gives back as they were: rbx, rbp, r12 to r15.
 const X86_64_KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
 
-impl Machine {
+impl Architecture {
     /// Returns the architecture with a name of uname(2).
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -94,11 +94,11 @@ impl Machine {
 /// Registers of a thread in user mode and the top of its stack, as a sample has them.
 ///
 /// ```
-/// use quipu_symbols::{Machine, Processes, Symbolizer, ThreadState};
+/// use quipu_symbols::{Architecture, Processes, Symbolizer, ThreadState};
 ///
 /// // Of x86-64 register 7 is the stack pointer and 8 the instruction pointer.
 /// let registers = |register| Some(if register == 8 { 0x40_1000 } else { 0x7fff_0000 });
-/// let thread = ThreadState::new(Machine::X86_64, registers, &[]);
+/// let thread = ThreadState::new(Architecture::X86_64, registers, &[]);
 /// let mut chain = Vec::new();
 /// Symbolizer::new().unwind(&Processes::new(), 1, thread, 127, &mut chain);
 /// // Nothing is known of the program: there is the instruction alone.
@@ -106,7 +106,7 @@ impl Machine {
 /// ```
 #[derive(Debug, Clone)]
 pub struct ThreadState<'a> {
-    machine: Machine,
+    architecture: Architecture,
     /// By their numbers in DWARF.
     registers: [Option<u64>; REGISTERS],
     /// Address of the first byte of the stack.
@@ -119,17 +119,21 @@ pub struct ThreadState<'a> {
 impl<'a> ThreadState<'a> {
     /// Returns the state of a thread from its registers, by their numbers in `asm/perf_regs.h`, and the bytes from its
     /// stack pointer up.
-    pub fn new(machine: Machine, register: impl Fn(u32) -> Option<u64>, stack: &'a [u8]) -> Self {
-        let registers = std::array::from_fn(|number| register(machine.of_perf(number)?));
+    pub fn new(
+        architecture: Architecture,
+        register: impl Fn(u32) -> Option<u64>,
+        stack: &'a [u8],
+    ) -> Self {
+        let registers = std::array::from_fn(|number| register(architecture.of_perf(number)?));
         let mut thread = Self {
-            machine,
+            architecture,
             registers,
             bottom: 0,
             stack,
             lookup: None,
         };
-        thread.bottom = thread.get(machine.stack_pointer()).unwrap_or(0);
-        thread.lookup = thread.get(machine.program_counter());
+        thread.bottom = thread.get(architecture.stack_pointer()).unwrap_or(0);
+        thread.lookup = thread.get(architecture.program_counter());
         thread
     }
 
@@ -147,7 +151,8 @@ impl<'a> ThreadState<'a> {
             bias,
         };
         let cfa = evaluation.value(&rules.cfa, None)?;
-        let kept = |number: usize| self.registers[number].filter(|_| self.machine.keeps(number));
+        let kept =
+            |number: usize| self.registers[number].filter(|_| self.architecture.keeps(number));
         let mut registers: [_; REGISTERS] = std::array::from_fn(kept);
         for (register, rule) in &rules.registers {
             if let Some(place) = registers.get_mut(usize::from(register.0)) {
@@ -157,22 +162,22 @@ impl<'a> ThreadState<'a> {
                 };
             }
         }
-        let stack_pointer = usize::from(self.machine.stack_pointer().0);
+        let stack_pointer = usize::from(self.architecture.stack_pointer().0);
         let has_rule = |(register, _): &(Register, _)| usize::from(register.0) == stack_pointer;
         if !rules.registers.iter().any(has_rule) {
             registers[stack_pointer] = Some(cfa);
         }
         let counter = *registers.get(usize::from(rules.return_address.0))?;
         let counter = self
-            .machine
+            .architecture
             .unsigned(counter.filter(|address| *address != 0)?);
-        let before = self.get(self.machine.stack_pointer())?;
+        let before = self.get(self.architecture.stack_pointer())?;
         let (after, of_self) = (registers[stack_pointer]?, self.lookup);
         // A signal may have a stack of its own; nothing else goes back, and a leaf may have no frame.
         if !rules.is_signal && (after < before || (after == before && self.is_at(counter))) {
             return None;
         }
-        registers[usize::from(self.machine.program_counter().0)] = Some(counter);
+        registers[usize::from(self.architecture.program_counter().0)] = Some(counter);
         self.registers = registers;
         self.lookup = if rules.is_signal {
             Some(counter)
@@ -184,7 +189,7 @@ impl<'a> ThreadState<'a> {
 
     /// Returns true if the present frame is at an address already.
     fn is_at(&self, counter: u64) -> bool {
-        self.get(self.machine.program_counter()) == Some(counter)
+        self.get(self.architecture.program_counter()) == Some(counter)
     }
 
     fn get(&self, register: Register) -> Option<u64> {

@@ -12,7 +12,7 @@ use quipu_hal::{
 
 use quipu_text::parse_spec;
 
-use crate::events::Choice;
+use crate::events::CpuChoice;
 use quipu_shell::Failure;
 use quipu_shell::terminal;
 
@@ -26,7 +26,7 @@ pub(crate) struct EncodeOptions {
     interface: Option<Interface>,
 
     #[command(flatten)]
-    choice: Choice,
+    choice: CpuChoice,
 }
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(crate) struct DecodeOptions {
     bits: Vec<u64>,
 
     #[command(flatten)]
-    choice: Choice,
+    choice: CpuChoice,
 }
 
 fn interface(name: &str) -> Result<Interface, String> {

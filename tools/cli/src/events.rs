@@ -30,13 +30,13 @@ enum Command {
         /// The event
         name: String,
         #[command(flatten)]
-        choice: Choice,
+        choice: CpuChoice,
     },
 }
 
 /// The choice of a CPU and a database.
 #[derive(Debug, Args)]
-pub(crate) struct Choice {
+pub(crate) struct CpuChoice {
     /// Use the events of another CPU, by its id in the event database (`quipu list cpus`)
     #[arg(long, value_name = "ID")]
     pub(crate) cpu: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Choice {
     pub(crate) events: Option<PathBuf>,
 }
 
-impl Choice {
+impl CpuChoice {
     /// Returns the native events asked for, not opened yet.
     pub(crate) fn native_events(&self) -> NativeEvents {
         let mut native = NativeEvents::new();
@@ -106,7 +106,7 @@ fn check(files: &[PathBuf]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!sound)))
 }
 
-fn which(name: &str, choice: &Choice) -> Result<ExitCode, Failure> {
+fn which(name: &str, choice: &CpuChoice) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for table in choice.tables()? {
         for (at, origin) in table.origins(name).iter().enumerate() {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use clap::Args;
 use quipu::Machine;
 
-use crate::events::Choice;
+use crate::events::CpuChoice;
 use facts::Facts;
 use quipu_shell::Failure;
 use quipu_shell::event_files::warn_of_files_left_out;
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     allow_msr: bool,
 
     #[command(flatten)]
-    choice: Choice,
+    choice: CpuChoice,
 }
 
 /// Reports on this machine on standard output.

@@ -20,7 +20,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::events::Choice;
+use crate::events::CpuChoice;
 use catalog::Catalog;
 use description::Descriptions;
 use metrics::Metrics;
@@ -78,7 +78,7 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    choice: Choice,
+    choice: CpuChoice,
 }
 
 /// Lists the events that were asked for on standard output. The exit status is 1 when no event

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use quipu::msr::{self, LikelyOwner, Repair, Trial};
+use quipu::msr::{self, LikelyOwner, Repair};
 use quipu_hal::CpuIdentity;
 use quipu_pmu::Slot;
 
@@ -35,21 +35,28 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
 /// Fails when the counters of some CPU cannot be used.
 fn check() -> Result<ExitCode, Failure> {
     let trial = msr::try_out()?;
-    terminal::print(&findings(&trial)).map_err(Failure::new)?;
+    let heading = format!("{}{}", identity(&trial.cpu), trial.description);
+    let left = (trial.in_use.as_slice(), &trial.likely_owner);
+    terminal::print(&findings(&heading, &trial.cpus, left)).map_err(Failure::new)?;
     let unusable = trial.cpus.iter().any(|(_, usable)| usable.is_err());
     Ok(ExitCode::from(u8::from(unusable)))
 }
 
-fn findings(trial: &Trial) -> String {
-    let mut text = format!("{}{}\n", identity(&trial.cpu), trial.description);
-    for (cpu, usable) in &trial.cpus {
+/// Returns what was found of the CPUs, and the counters that were left to others.
+fn findings(
+    heading: &str,
+    cpus: &[(u32, quipu_hal::Result<()>)],
+    (in_use, likely_owner): (&[Slot], &LikelyOwner),
+) -> String {
+    let mut text = format!("{heading}\n");
+    for (cpu, usable) in cpus {
         match usable {
             Ok(()) => text.push_str(&format!("CPU {cpu}: the counters work\n")),
             Err(error) => text.push_str(&format!("CPU {cpu}: {error:#}\n")),
         }
     }
-    if !trial.in_use.is_empty() {
-        text.push_str(&left_alone(&trial.in_use, &trial.likely_owner));
+    if !in_use.is_empty() {
+        text.push_str(&left_alone(in_use, likely_owner));
     }
     text
 }
@@ -117,6 +124,8 @@ fn line(repair: &Repair) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quipu_hal::{Error, ErrorKind};
+
     use super::*;
 
     #[test]
@@ -156,13 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_others_are_named_with_their_owner() {
+    fn findings_name_cpus_and_the_counters_of_others() {
         let likely_owner = LikelyOwner::new("the watchdog", "stop it");
         let slots = [Slot::general(0, 48), Slot::fixed(1, 48)];
-        assert_eq!(
-            left_alone(&slots, &likely_owner),
-            "not used: counter 0, fixed counter 1, already enabled, probably by the watchdog (stop it)
-"
-        );
+        let still = Error::new(ErrorKind::NoSuchDevice, "count on CPU 1")
+            .with_reason("counter 0 stands still")
+            .with_hint("look at the hypervisor");
+        let cpus = [(0, Ok(())), (1, Err(still))];
+        let heading = "GenuineIntel family 6h model 55h: 8 counters of 48 bits";
+        insta::assert_snapshot!(findings(heading, &cpus, (&slots, &likely_owner)));
     }
 }

@@ -134,7 +134,7 @@ impl Control {
         })
     }
 
-    /// Returns the next command, if one has come. What is none of them is told and left out.
+    /// Returns the next command, if one has come. Warns of what is none of them, and leaves it out.
     pub fn next_command(&mut self) -> Result<Option<Command>, Failure> {
         let mut byte = [0];
         loop {

@@ -37,9 +37,12 @@ impl Failure {
         }
     }
 
-    /// Tells the person, and the script.
+    /// Writes the message to standard error and returns the exit status.
     pub fn report(&self) -> ExitCode {
-        terminal::warn(self);
+        match self.status {
+            Self::USAGE => terminal::advise(self),
+            _ => terminal::warn(self),
+        }
         ExitCode::from(self.status)
     }
 }

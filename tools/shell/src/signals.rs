@@ -70,7 +70,7 @@ impl Signals {
         self.last().is_some()
     }
 
-    /// Returns a signal that the measured command has to be told of; each once.
+    /// Returns a signal to pass on to the measured command; each once.
     pub fn take_to_pass_on(&mut self) -> Option<i32> {
         let signal = self.last()?;
         let told = self.passed_on.replace(signal) == Some(signal);

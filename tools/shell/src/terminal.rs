@@ -164,12 +164,29 @@ pub fn print_to_reader(text: &str) -> io::Result<ControlFlow<()>> {
     }
 }
 
-/// Writes a message to standard error, unless that cannot be written to. A line that is not the first is indented, so
-/// that none looks like a message of its own.
+/// Writes a message to standard error, unless that cannot be written to: in lines that fit, on a terminal.
 pub fn warn(message: impl Display) {
-    let message = message.to_string();
+    warn_in(Layout::of_stderr(), message);
+}
+
+/// Writes a message in lines that fit on the terminal, or into 80 columns, for the person who typed a command line.
+pub(crate) fn advise(message: impl Display) {
+    let layout = Layout::of_stderr();
+    let width = layout.width.or(Some(80));
+    warn_in(Layout { width, ..layout }, message);
+}
+
+fn warn_in(layout: Layout, message: impl Display) {
+    let _ = io::stderr().write_all(warning(layout, &message.to_string()).as_bytes());
+}
+
+/// Returns a message as it is written. A line that is not the first is indented, so that none looks like a message of
+/// its own.
+fn warning(layout: Layout, message: &str) -> String {
+    const NAME: &str = "quipu: ";
     let lines: Vec<_> = message.lines().map(escaped).collect();
-    let _ = writeln!(io::stderr(), "quipu: {}", lines.join("\n  "));
+    let parts = lines.iter().flat_map(|line| layout.wrap(line, NAME.len()));
+    format!("{NAME}{}\n", parts.collect::<Vec<_>>().join("\n  "))
 }
 
 #[cfg(test)]
@@ -181,5 +198,19 @@ mod tests {
         let evil = "a\x1b[31m\n\u{9b}2J\u{202e}b\x7f";
         assert_eq!(escaped(evil), r"a\x1b[31m\n\x9b2J\u{202e}b\x7f");
         assert!(matches!(escaped("größe · f<T>()"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_message_is_wrapped_where_it_has_to_fit() {
+        let message = "there is no such field; there are comm, pid, tid\nand more";
+        let narrow = Layout {
+            width: Some(40),
+            ..Layout::PLAIN
+        };
+        let wrapped = "quipu: there is no such field; there are\n  comm, pid, tid\n  and more\n";
+        assert_eq!(warning(narrow, message), wrapped);
+        let unwrapped = "quipu: there is no such field; there are comm, pid, tid\n  and more\n";
+        assert_eq!(warning(Layout::PLAIN, message), unwrapped);
+        assert_eq!(warning(narrow, ""), "quipu: \n");
     }
 }

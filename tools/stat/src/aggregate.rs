@@ -155,7 +155,7 @@ impl fmt::Display for AggregateId {
 
 /// The position of a CPU in the machine; -1 where the system does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CpuTopology {
+pub struct CpuPosition {
     pub cpu: u32,
     pub socket: i32,
     pub die: i32,
@@ -175,7 +175,7 @@ pub struct Aggregation {
     /// True if the target is every thread that runs: those without counts are left out.
     pub every_thread: bool,
     /// By number.
-    pub cpus: BTreeMap<u32, CpuTopology>,
+    pub cpus: BTreeMap<u32, CpuPosition>,
     /// The names of threads by their id.
     pub threads: BTreeMap<i32, String>,
 }

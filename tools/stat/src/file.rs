@@ -91,7 +91,7 @@ pub(super) fn keeper(options: &Options) -> Result<Box<dyn Keep>, Failure> {
         if #[cfg(target_os = "linux")] {
             let path = options.output.as_deref();
             let path = path.unwrap_or(std::path::Path::new(quipu_profile::DEFAULT_FILE));
-            Ok(Box::new(record::Recording::new(path)?))
+            Ok(Box::new(record::CountWriter::new(path)?))
         } else {
             Err(Failure::usage(
                 "stat record keeps what perf_event_open counts, which only Linux has; stat report shows such a file",

@@ -9,7 +9,6 @@
 pub mod aggregate;
 #[doc(hidden)]
 pub mod backend;
-mod clock;
 #[doc(hidden)]
 pub mod derived;
 #[doc(hidden)]
@@ -38,6 +37,7 @@ pub mod report;
 pub mod rows;
 #[doc(hidden)]
 pub mod run;
+mod schedule;
 #[doc(hidden)]
 pub mod sets;
 #[doc(hidden)]

@@ -277,8 +277,8 @@ impl Options {
         self.topdown || !self.metrics.is_empty()
     }
 
-    /// Returns true if programs are told what perf does not say.
-    pub fn tells_more(&self) -> bool {
+    /// Returns true if reports for programs have what those of perf do not.
+    pub fn adds_to_perf(&self) -> bool {
         self.json_extra || self.verbose > 0
     }
 }

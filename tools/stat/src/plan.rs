@@ -118,7 +118,7 @@ impl Plan {
         let metrics = derived::chosen(options, names.as_ref())?;
         let (mut requests, mut tools) = tool_events::split(requests)?;
         requests.extend(metrics.iter().map(Derived::request));
-        let reports_runs = options.tells_more() && options.is_for_programs();
+        let reports_runs = options.adds_to_perf() && options.is_for_programs();
         if reports_runs && options.interval_print.is_none() {
             tool_events::complete(&mut tools, &requests, scope == Scope::Command);
         }

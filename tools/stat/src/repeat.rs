@@ -2,7 +2,7 @@
 
 use quipu::Count;
 
-use super::rows::{Row, Spread};
+use super::rows::{MeanOfRuns, Row};
 
 /// Values seen one by one: their mean and its standard error.
 ///
@@ -140,7 +140,7 @@ impl RepeatedRow {
         if row.count.value().is_some() {
             row.reason = None;
             row.count = with_value(row.count, self.values.mean());
-            row.spread = (self.values.count > 1).then(|| Spread {
+            row.spread = (self.values.count > 1).then(|| MeanOfRuns {
                 mean: self.values.mean(),
                 percent: self.values.percent(),
             });

@@ -161,7 +161,7 @@ impl Output {
             is_interactive: io::stderr().is_terminal() && matches!(format, Format::Text(_)),
             format,
             sink,
-            extra: options.tells_more(),
+            extra: options.adds_to_perf(),
             marks_totals: !options.no_csv_summary,
             metric_only: options.form.metric_only,
             clears: options.interval_clear,
@@ -204,7 +204,7 @@ impl Output {
         self.text = out;
     }
 
-    /// Writes the rows of one of several runs, for programs that are told more.
+    /// Writes the rows of one of several runs, for programs that want more than perf says.
     pub fn run(&mut self, number: usize, rows: &[Row]) {
         let mut out = String::new();
         self.push_rows(&mut out, rows, Of::Run(number), false);

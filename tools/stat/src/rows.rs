@@ -37,7 +37,7 @@ pub struct Row {
     pub cores: Vec<(String, Count)>,
     /// The terms of a preset of several events.
     pub preset: Option<PresetCounts>,
-    pub spread: Option<Spread>,
+    pub spread: Option<MeanOfRuns>,
     pub metric: Option<Metric>,
     /// The metric that the row is, where it is no count.
     pub derived: Option<Derived>,
@@ -67,7 +67,7 @@ pub struct TermCount {
 
 /// A mean over runs, and how far it spreads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct MeanOfRuns {
     /// The mean, in the event's raw unit.
     pub mean: f64,
     /// The standard error of the mean as a percentage of it.

@@ -18,7 +18,6 @@ use quipu_shell::{Failure, command, tasks};
 
 use super::aggregate::Aggregation;
 use super::backend::Backends;
-use super::clock::{Clock, LONGEST_SLEEP};
 use super::file::Keep;
 use super::lines::Lines;
 use super::metrics;
@@ -27,6 +26,7 @@ use super::plan::Plan;
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
 use super::rows::{Row, TermCount};
+use super::schedule::{LONGEST_SLEEP, Schedule};
 use super::sets::{Sets, Snapshot};
 use super::system;
 use super::tool_events;
@@ -358,24 +358,24 @@ impl<'a> Session<'a> {
     }
 
     fn follow(&mut self, running: &mut Running, run: &mut Run) -> Result<Exit, Failure> {
-        let mut clock = Clock::new(self.plan, run.started);
+        let mut schedule = Schedule::new(self.plan, run.started);
         loop {
             if let Some(signal) = self.signals.take_to_pass_on() {
                 command::signal(running, signal);
             }
-            if let Some(exit) = running.wait_timeout(clock.next().min(self.longest_sleep()))? {
+            if let Some(exit) = running.wait_timeout(schedule.next().min(self.longest_sleep()))? {
                 return Ok(exit);
             }
-            clock.look();
-            self.begin(&mut clock, run)?;
-            if clock.interval_is_over() {
+            schedule.look();
+            self.begin(&mut schedule, run)?;
+            if schedule.interval_is_over() {
                 self.tick(run)?;
-                clock.look();
+                schedule.look();
             }
-            if clock.no_more_intervals() {
+            if schedule.no_more_intervals() {
                 run.intervals = None;
             }
-            if clock.time_is_over() {
+            if schedule.time_is_over() {
                 command::signal(running, SIGTERM);
             }
         }
@@ -390,11 +390,11 @@ impl<'a> Session<'a> {
     }
 
     /// Starts counting when its time has come, and does what commands say.
-    fn begin(&mut self, clock: &mut Clock, run: &mut Run) -> Result<(), Failure> {
-        if clock.delay_is_over() {
+    fn begin(&mut self, schedule: &mut Schedule, run: &mut Run) -> Result<(), Failure> {
+        if schedule.delay_is_over() {
             run.sets.enable()?;
             run.started = Instant::now();
-            *clock = Clock::counting(self.plan, run.started);
+            *schedule = Schedule::counting(self.plan, run.started);
         }
         let Some(control) = &mut self.control else {
             return Ok(());
@@ -411,7 +411,7 @@ impl<'a> Session<'a> {
     }
 
     fn wait_for_signal(&mut self, run: &mut Run) -> Result<(), Failure> {
-        let mut clock = Clock::new(self.plan, run.started);
+        let mut schedule = Schedule::new(self.plan, run.started);
         let targets = match &self.plan.scope {
             Scope::Tasks(targets) => targets.as_slice(),
             _ => &[],
@@ -422,18 +422,18 @@ impl<'a> Session<'a> {
                 [] => self.longest_sleep(),
                 _ => LIVENESS_CHECK.min(self.longest_sleep()),
             };
-            self.signals.sleep(clock.next().min(longest));
-            clock.look();
-            self.begin(&mut clock, run)?;
-            if clock.interval_is_over() {
+            self.signals.sleep(schedule.next().min(longest));
+            schedule.look();
+            self.begin(&mut schedule, run)?;
+            if schedule.interval_is_over() {
                 self.tick(run)?;
-                clock.look();
+                schedule.look();
             }
-            if clock.no_more_intervals() {
+            if schedule.no_more_intervals() {
                 run.intervals = None;
                 break;
             }
-            if clock.time_is_over() {
+            if schedule.time_is_over() {
                 break;
             }
         }

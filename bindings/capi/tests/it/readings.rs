@@ -114,7 +114,7 @@ fn states(counts: &[quipu_count]) -> Vec<u32> {
     counts.iter().map(|count| count.state).collect()
 }
 
-/// What the thread's last error says.
+/// Returns the message of the thread's last error.
 fn said() -> String {
     let mut error = init!(quipu_error);
     // SAFETY: a struct with its size set, and a text that stays until the next failure.

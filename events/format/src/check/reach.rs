@@ -9,7 +9,7 @@ use quipu_text::parse_event;
 use super::{Lookup, Noted};
 use crate::bits::flag;
 use crate::generalized::cache_key;
-use crate::model::{Cpu, Entry, Mapping, Rule};
+use crate::model::{Cpu, EventEntry, Mapping, Rule};
 use crate::name::Names as _;
 use crate::printable::shortened;
 
@@ -17,8 +17,9 @@ use crate::printable::shortened;
 /// event of its name hides.
 pub(super) fn check_names(cpu: &Cpu, lookup: &Lookup<'_>, noted: &mut Noted) {
     let strings = lookup.strings;
-    let alone =
-        |entry: &&Entry| entry.mask(strings).is_empty() && entry.bits.flags & flag::NEEDS_MASK == 0;
+    let alone = |entry: &&EventEntry| {
+        entry.mask(strings).is_empty() && entry.bits.flags & flag::NEEDS_MASK == 0
+    };
     let events = cpu.entries.iter().filter(alone);
     let events = events.map(|entry| (entry.event(strings), entry.location));
     let presets = cpu
@@ -98,11 +99,11 @@ pub(super) fn check(cpus: &[Cpu], noted: &mut Noted) {
     }
 }
 
-type Kind<'c> = (Option<&'c str>, Option<u32>);
+type CoreKind<'c> = (Option<&'c str>, Option<u32>);
 
 /// Returns every kind of core that a rule names; the first stands for all others.
-fn core_kinds(cpus: &[Cpu]) -> Vec<Kind<'_>> {
-    let mut kinds: Vec<Kind<'_>> = vec![(None, None)];
+fn core_kinds(cpus: &[Cpu]) -> Vec<CoreKind<'_>> {
+    let mut kinds: Vec<CoreKind<'_>> = vec![(None, None)];
     for rule in cpus.iter().flat_map(|cpu| &cpu.rules) {
         if let Rule::X86 {
             core_type: Some(core_type),
@@ -123,7 +124,7 @@ fn core_kinds(cpus: &[Cpu]) -> Vec<Kind<'_>> {
     kinds
 }
 
-fn cores(core_type: Option<&str>, native_model: Option<u32>, kinds: &[Kind<'_>]) -> u64 {
+fn cores(core_type: Option<&str>, native_model: Option<u32>, kinds: &[CoreKind<'_>]) -> u64 {
     kinds
         .iter()
         .enumerate()
@@ -134,7 +135,7 @@ fn cores(core_type: Option<&str>, native_model: Option<u32>, kinds: &[Kind<'_>])
         .fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
-fn reaches(rule: &Rule, earlier: &[&Rule], kinds: &[Kind<'_>]) -> bool {
+fn reaches(rule: &Rule, earlier: &[&Rule], kinds: &[CoreKind<'_>]) -> bool {
     let Rule::X86 {
         vendor,
         family,

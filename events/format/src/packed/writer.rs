@@ -3,7 +3,7 @@
 use super::{MAGIC, backend, cpu, detail, entry, event, header, mapping, rule};
 use crate::bits::{Counters, SCHEMES};
 use crate::descriptions::DescriptionFiles;
-use crate::model::{Aliases, Cpu, Entry, Mapping, Rule, by_name};
+use crate::model::{Aliases, Cpu, EventEntry, Mapping, Rule, by_name};
 use crate::numbers::Numbers;
 use crate::strings::Strings;
 
@@ -145,7 +145,7 @@ impl Writer<'_> {
     }
 
     /// Writes entries, sorted by name.
-    fn entries(&mut self, cpu: &str, from: &[Entry]) -> [u32; 2] {
+    fn entries(&mut self, cpu: &str, from: &[EventEntry]) -> [u32; 2] {
         let start = self.words.len() as u32;
         self.words.reserve_exact(from.len() * self.entry_words());
         for from in by_name(from, &self.strings) {
@@ -212,7 +212,7 @@ impl Writer<'_> {
     }
 
     /// Returns the number of an entry's event.
-    fn event(&mut self, cpu: &str, from: &Entry) -> u32 {
+    fn event(&mut self, cpu: &str, from: &EventEntry) -> u32 {
         let bits = from.bits;
         let mut record = [0; event::WORDS];
         record[event::NAME] = from.name.0;
@@ -235,7 +235,7 @@ impl Writer<'_> {
     }
 
     /// Returns the number of an entry's details.
-    fn detail(&mut self, from: &Entry) -> u32 {
+    fn detail(&mut self, from: &EventEntry) -> u32 {
         let bits = from.bits;
         let mut record = [0; detail::WORDS];
         record[detail::FLAGS] = bits.flags & 0xffff

@@ -16,13 +16,13 @@ pub enum RegisterAbi {
 
 /// Registers of a sample.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Registers<'a> {
+pub struct SampledRegisters<'a> {
     pub(crate) abi: RegisterAbi,
     pub(crate) mask: u64,
     pub(crate) values: Words<'a>,
 }
 
-impl<'a> Registers<'a> {
+impl<'a> SampledRegisters<'a> {
     /// Returns the width of the program.
     pub fn abi(&self) -> RegisterAbi {
         self.abi
@@ -49,7 +49,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-impl std::fmt::Debug for Registers<'_> {
+impl std::fmt::Debug for SampledRegisters<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let present = (0..u64::BITS).filter_map(|r| Some((r, self.get(r)?)));
         f.debug_map().entries(present).finish()
@@ -85,7 +85,7 @@ mod tests {
             .iter()
             .flat_map(|w| w.to_ne_bytes())
             .collect();
-        let registers = Registers {
+        let registers = SampledRegisters {
             abi: RegisterAbi::Bits64,
             mask: 1 << 63 | 1 << 8 | 1,
             values: Words::new(&bytes),

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use quipu_perf_data::{Error, Losses, Periods, RawRecord, Record, RecordedEvent, Sample};
 
-use crate::recording::{Places, Replay, Selection, Visit, owner};
+use crate::recording::{Places, Replay, SampleSelection, Visit, owner};
 use crate::report::Weight;
 
 /// A function: the file it is in, the offset of its start there, its name. All code of a file that has no name is one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Function {
+pub(crate) struct SampledFunction {
     pub(crate) object: Arc<str>,
     pub(crate) start: u64,
     pub(crate) name: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub(crate) struct Hits {
 pub(crate) struct EventHits {
     pub(crate) name: String,
     pub(crate) total: Weight,
-    pub(crate) functions: HashMap<Function, Hits>,
+    pub(crate) functions: HashMap<SampledFunction, Hits>,
     /// Samples of which the period is impossible.
     pub(crate) jumped: u64,
     pub(crate) lost: u64,
@@ -37,7 +37,7 @@ pub(crate) struct EventHits {
 
 /// State of reading a recording.
 pub(crate) struct Loading {
-    selection: Selection,
+    selection: SampleSelection,
     /// True if samples that names leave out are in the totals.
     counts_all: bool,
     periods: Vec<Periods>,
@@ -47,7 +47,11 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    pub(crate) fn new(selection: Selection, events: &[RecordedEvent], names: &[String]) -> Self {
+    pub(crate) fn new(
+        selection: SampleSelection,
+        events: &[RecordedEvent],
+        names: &[String],
+    ) -> Self {
         let named = names.iter().map(|name| EventHits {
             name: name.clone(),
             ..EventHits::default()
@@ -153,7 +157,7 @@ impl Visit for Loading {
             return ControlFlow::Continue(());
         }
         let is_named = place.code.symbol.is_some();
-        let function = Function {
+        let function = SampledFunction {
             object: place.code.object.clone(),
             start: place.in_file.wrapping_sub(place.offset) * u64::from(is_named),
             name: place.code.symbol.clone(),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use quipu_shell::terminal::{Layout, escaped};
 
 use super::disassembly::Instruction;
-use super::load::{Function, Hits};
+use super::load::{Hits, SampledFunction};
 use super::source::Sources;
 use crate::report::Weight;
 
@@ -15,10 +15,13 @@ const HOT: f64 = 5.0;
 /// The share from which on a line is in the list of lines, as in perf's, in percent.
 const LEAST_OF_A_LINE: f64 = 0.5;
 
+/// The most columns of the rule below the heading.
+const WIDEST_RULE: usize = 80;
+
 /// A function that is shown.
 pub(super) struct Shown<'a> {
     pub(super) event: &'a str,
-    pub(super) function: &'a Function,
+    pub(super) function: &'a SampledFunction,
     pub(super) hits: &'a Hits,
     /// Address of its first instruction.
     pub(super) address: u64,
@@ -32,12 +35,13 @@ impl Shown<'_> {
     pub(super) fn text(&self, sources: &mut Sources, with_lines: bool, layout: Layout) -> String {
         let (mut out, total) = (String::new(), self.hits.total);
         let heading = format!(
-            " Percent |\tSource code & Disassembly of {} for {} ({} samples, percent: local period)",
+            " Percent |\tSource code & Disassembly of {} for {} ({} sample{}, percent: local period)",
             escaped(short(&self.function.object)),
             escaped(self.event),
-            total.samples
+            total.samples,
+            if total.samples == 1 { "" } else { "s" }
         );
-        let rule = "-".repeat(heading.chars().count());
+        let rule = "-".repeat(heading.chars().count().min(WIDEST_RULE));
         let _ = writeln!(out, "{}\n{rule}", layout.bold(&heading));
         let name = escaped(self.function.name.as_deref().unwrap_or_default());
         let _ = writeln!(out, "         :   {:016x} <{name}>:", self.address);

@@ -8,7 +8,7 @@ use crate::report::{Identity, rounded};
 
 use super::compute::{Compute, Part};
 use super::matched::Matched;
-use super::{DiffForm, Recording};
+use super::{DiffForm, ReadRecording};
 
 /// One line. What lacks the row is left out.
 #[derive(Serialize)]
@@ -46,7 +46,7 @@ struct Comparison<'a> {
 /// Appends the rows of one event.
 pub(super) fn write(
     out: &mut String,
-    recordings: &[Recording],
+    recordings: &[ReadRecording],
     event: &str,
     matched: &Matched<'_>,
     form: &DiffForm<'_>,

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use quipu_shell::terminal::{Layout, escaped};
 
 use super::matched::{Difference, Matched};
-use super::{DiffForm, Recording};
+use super::{DiffForm, ReadRecording};
 
 /// A column of numbers, or of texts that are formulas.
-struct Column {
+struct DiffColumn {
     title: String,
     width: usize,
     cells: Vec<String>,
@@ -17,7 +17,7 @@ struct Column {
 /// Appends the rows of one event.
 pub(super) fn write(
     out: &mut String,
-    recordings: &[Recording],
+    recordings: &[ReadRecording],
     event: &str,
     matched: &Matched<'_>,
     form: &DiffForm<'_>,
@@ -41,7 +41,7 @@ pub(super) fn write(
 }
 
 /// Returns the columns of numbers, from left to right.
-fn columns(files: usize, matched: &Matched<'_>, form: &DiffForm<'_>) -> Vec<Column> {
+fn columns(files: usize, matched: &Matched<'_>, form: &DiffForm<'_>) -> Vec<DiffColumn> {
     let mut all = Vec::new();
     let mut add =
         |title: &str, least: usize, at: usize, cell: &dyn Fn(&Difference<'_>) -> String| {
@@ -51,7 +51,7 @@ fn columns(files: usize, matched: &Matched<'_>, form: &DiffForm<'_>) -> Vec<Colu
             };
             let cells: Vec<String> = matched.rows.iter().map(cell).collect();
             let widest = cells.iter().map(String::len).fold(least, usize::max);
-            all.push(Column {
+            all.push(DiffColumn {
                 width: widest.max(title.len()),
                 title,
                 cells,
@@ -100,7 +100,7 @@ fn columns(files: usize, matched: &Matched<'_>, form: &DiffForm<'_>) -> Vec<Colu
 fn separated(
     out: &mut String,
     separator: &str,
-    columns: &[Column],
+    columns: &[DiffColumn],
     matched: &Matched<'_>,
     form: &DiffForm<'_>,
 ) {
@@ -120,7 +120,7 @@ fn separated(
 /// Appends rows in columns, numbers at their right end.
 fn aligned(
     out: &mut String,
-    columns: &[Column],
+    columns: &[DiffColumn],
     matched: &Matched<'_>,
     form: &DiffForm<'_>,
     layout: Layout,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use quipu_linux::sampling::{
     BranchSampleType, ExtraRecords, SampleType, SamplerFlags, SamplerSpec,
 };
-use quipu_symbols::Machine;
+use quipu_symbols::Architecture;
 
 use quipu_shell::Failure;
 
@@ -61,7 +61,7 @@ impl CallGraph {
         match self {
             Self::FramePointers => {}
             Self::StackCopies(bytes) => {
-                let machine = Machine::from_name(ARCH).ok_or_else(|| {
+                let machine = Architecture::from_name(ARCH).ok_or_else(|| {
                     Failure::usage(format_args!(
                         "--call-graph dwarf: stacks are unwound on x86_64 and aarch64, and this is {ARCH}; -g follows \
                          frame pointers"
@@ -136,7 +136,7 @@ mod tests {
         assert!(follows_frame_pointers(&spec));
         let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
         let asked = CallGraph::StackCopies(4096).ask(&mut spec);
-        match Machine::from_name(ARCH) {
+        match Architecture::from_name(ARCH) {
             Some(_) => {
                 asked.expect("it is asked");
                 assert_eq!(spec.user_stack, 4096);

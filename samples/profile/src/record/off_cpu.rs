@@ -30,7 +30,7 @@ pub(super) struct OffCpu {
     keeps_switches: bool,
     /// Sleeping threads by their ids: the time at which each left its CPU, and the sample of it.
     sleeping: HashMap<u32, (u64, Vec<u8>)>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenRecord>,
     /// The newest time of this round. Whatever comes in the next one is newer than that of the round before.
     newest: u64,
     newest_before: u64,
@@ -38,7 +38,7 @@ pub(super) struct OffCpu {
 
 /// Change of a thread at a time.
 #[derive(Debug)]
-struct Seen {
+struct SeenRecord {
     time: u64,
     thread: u32,
     what: What,
@@ -118,7 +118,7 @@ impl OffCpu {
         if let (Some(time), Some(thread)) = (time, thread) {
             self.newest = self.newest.max(time);
             let thread = thread.cast_unsigned();
-            self.seen.push(Seen { time, thread, what });
+            self.seen.push(SeenRecord { time, thread, what });
         }
         Ok(is_kept)
     }
@@ -131,7 +131,7 @@ impl OffCpu {
         let known = self
             .seen
             .partition_point(|seen| seen.time <= self.newest_before);
-        for Seen { time, thread, what } in self.seen.drain(..known) {
+        for SeenRecord { time, thread, what } in self.seen.drain(..known) {
             match what {
                 What::Left(sample) => {
                     self.sleeping.insert(thread, (time, sample));

@@ -82,7 +82,7 @@ enum FileOrStream {
 }
 
 impl Output {
-    /// Begins a file that only its owner can read, as it tells what others did. One that is there
+    /// Begins a file that only its owner can read, as it says what others did. One that is there
     /// already is kept under another name.
     ///
     /// # Errors

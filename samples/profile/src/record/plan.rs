@@ -17,7 +17,7 @@ use super::call_graph::CallGraph;
 use super::events::{self, Events};
 use super::options::Options;
 use super::output::Destination;
-use super::switch::{Switch, SwitchOn};
+use super::switch::{FileSwitch, SwitchOn};
 use super::tracepoints;
 
 /// The size of a page for `-m`. Rings are rounded up to the machine's own pages.
@@ -96,10 +96,10 @@ impl RecordPlan {
     }
 
     /// Returns the files of the recording, where they get names of their own.
-    pub(super) fn switch(&self) -> Result<Option<Switch>, Failure> {
+    pub(super) fn switch(&self) -> Result<Option<FileSwitch>, Failure> {
         match &self.output {
             Destination::File(path) if self.is_stamped => {
-                Switch::new(self.switch_on, path, self.most_files).map(Some)
+                FileSwitch::new(self.switch_on, path, self.most_files).map(Some)
             }
             Destination::Stream if self.is_stamped => Err(Failure::usage(
                 "-o -: standard output is one stream, without names of files: leave out --switch-output and \

@@ -27,7 +27,7 @@ use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
 use super::session::{self, Recording};
 use super::statistics;
-use super::switch::Switch;
+use super::switch::FileSwitch;
 use crate::report::throttled;
 
 /// The longest wait for one sampler before all are drained, and the command and signals checked.
@@ -44,7 +44,7 @@ pub(super) struct Recorder<'a> {
     second: SecondSignal,
     control: Option<Control>,
     /// The files, where they are kept under names of their own.
-    switch: Option<Switch>,
+    switch: Option<FileSwitch>,
     /// The time at which sampling starts, where that is delayed.
     start: Option<Instant>,
 }

@@ -172,7 +172,7 @@ pub(super) fn time_of(record: &RawRecord<'_>, layout: &RecordLayout) -> quipu::R
 
 /// Samples that were lost.
 #[derive(Debug, Default)]
-pub(super) struct Losses {
+pub(super) struct LostSamples {
     /// Those of each counter that lost any, by its id, where the kernel counts them (Linux 6.0).
     pub(super) counted: Vec<(u64, u64)>,
     pub(super) by_event: Vec<u64>,
@@ -181,10 +181,10 @@ pub(super) struct Losses {
 }
 
 /// Returns the losses that the counters tell where the kernel counts them, else what the records say.
-pub(super) fn losses(samplers: &[Sampler], events: usize) -> Losses {
-    let mut losses = Losses {
+pub(super) fn losses(samplers: &[Sampler], events: usize) -> LostSamples {
+    let mut losses = LostSamples {
         by_event: vec![0; events],
-        ..Losses::default()
+        ..LostSamples::default()
     };
     let mut is_counted = true;
     for counter in samplers.iter().flat_map(Sampler::counters) {

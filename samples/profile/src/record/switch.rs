@@ -54,7 +54,7 @@ impl FromStr for SwitchOn {
 }
 
 /// The files of a recording.
-pub(super) struct Switch {
+pub(super) struct FileSwitch {
     on: Option<SwitchOn>,
     path: PathBuf,
     /// The most files that are kept; 0 for all.
@@ -64,7 +64,7 @@ pub(super) struct Switch {
     begun: Instant,
 }
 
-impl Switch {
+impl FileSwitch {
     /// Begins with the file at a path. Without a condition there is one file, which gets its name at the end.
     pub(super) fn new(on: Option<SwitchOn>, path: &Path, most: usize) -> Result<Self, Failure> {
         let signal = Arc::new(AtomicBool::new(false));

@@ -15,12 +15,12 @@ pub(crate) struct Place {
     pub(crate) in_file: u64,
     /// Bytes from the start of the symbol.
     pub(crate) offset: u64,
-    pub(crate) code: Rc<Code>,
+    pub(crate) code: Rc<FunctionInFile>,
 }
 
 /// Function and file, which many addresses share.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Code {
+pub(crate) struct FunctionInFile {
     pub(crate) symbol: Option<Arc<str>>,
     pub(crate) object: Arc<str>,
     pub(crate) source: Option<(Arc<str>, u32)>,
@@ -30,7 +30,7 @@ pub(crate) struct Code {
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     known: HashMap<(u64, u64), Place>,
-    code: HashSet<Rc<Code>>,
+    code: HashSet<Rc<FunctionInFile>>,
     /// The functions at an address, kept for their memory.
     found: Vec<Function>,
 }
@@ -82,7 +82,7 @@ impl Places {
             _ => object,
         };
         let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
-        let code = Code {
+        let code = FunctionInFile {
             symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
             object,
             source,

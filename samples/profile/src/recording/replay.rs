@@ -12,7 +12,9 @@ use quipu_perf_data::{
     BranchSampleType, BuildIdOwner, CpuMode, Error, EventAttr, Features, FileRecords, RawRecord,
     Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
 };
-use quipu_symbols::{AddressOwner, KernelSymbols, LeftOut, Machine, Mapped, Processes, Symbolizer};
+use quipu_symbols::{
+    AddressOwner, Architecture, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer,
+};
 
 use crate::progress::Progress;
 use quipu_shell::Failure;
@@ -83,7 +85,7 @@ pub(crate) struct Replay {
     told_apart: HashMap<i32, bool>,
     pub(crate) has_kernel_symbols: bool,
     /// The machine that was recorded, if its stacks can be unwound.
-    pub(crate) machine: Option<Machine>,
+    pub(crate) machine: Option<Architecture>,
     pub(super) not_unwound: NotUnwound,
     /// The number of records that cannot be decoded, and why the first of them cannot.
     left_out: Option<(u64, Error)>,
@@ -148,7 +150,7 @@ impl Replay {
             .with_lines(input.lines)
             .with_maps_of_others(input.force)
             .with_build_ids(build_ids);
-        let machine = features.arch.as_deref().and_then(Machine::from_name);
+        let machine = features.arch.as_deref().and_then(Architecture::from_name);
         let replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
         Ok((replay, names))
     }
@@ -162,7 +164,7 @@ impl Replay {
             .with_kernel(kernel)
             .of_this_machine(true)
             .with_lines(with_lines);
-        let machine = Machine::from_name(std::env::consts::ARCH);
+        let machine = Architecture::from_name(std::env::consts::ARCH);
         Self {
             is_live: true,
             ..Self::new(events, (symbolizer, has_kernel_symbols), machine)
@@ -172,7 +174,7 @@ impl Replay {
     fn new(
         events: &[RecordedEvent],
         (symbolizer, has_kernel_symbols): (Symbolizer, bool),
-        machine: Option<Machine>,
+        machine: Option<Architecture>,
     ) -> Self {
         let ids = events.iter().enumerate();
         let ids = ids.flat_map(|(at, event)| event.ids().iter().map(move |id| (*id, at)));

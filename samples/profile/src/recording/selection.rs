@@ -75,7 +75,7 @@ pub(crate) struct SelectionOptions {
 
 /// The samples that are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Selection {
+pub(crate) struct SampleSelection {
     comms: Vec<String>,
     pids: Vec<i32>,
     tids: Vec<i32>,
@@ -92,10 +92,10 @@ pub(crate) struct Selection {
 
 impl SelectionOptions {
     /// Returns the samples that the options choose.
-    pub(crate) fn selection(&self) -> Result<Selection, Failure> {
+    pub(crate) fn selection(&self) -> Result<SampleSelection, Failure> {
         let cpus = self.cpu.as_deref().map(parse_cpu_list).transpose()?;
         let times = self.time.as_deref().map(parse_times).transpose()?;
-        Ok(Selection {
+        Ok(SampleSelection {
             pids: self.pid.clone(),
             tids: self.tid.clone(),
             cpus,
@@ -107,17 +107,17 @@ impl SelectionOptions {
 
 impl NameOptions {
     /// Returns the samples that the options choose.
-    pub(crate) fn selection(&self) -> Selection {
-        Selection {
+    pub(crate) fn selection(&self) -> SampleSelection {
+        SampleSelection {
             comms: self.comms.clone(),
             dsos: self.dsos.clone(),
             symbols: self.symbols.clone(),
-            ..Selection::default()
+            ..SampleSelection::default()
         }
     }
 }
 
-impl Selection {
+impl SampleSelection {
     /// Leaves out samples of functions without names, or leaves all as it is.
     pub(crate) fn with_named_only(self, named_only: bool) -> Self {
         Self { named_only, ..self }

@@ -52,7 +52,8 @@ struct Callers {
 /// One line of the tree.
 #[derive(Debug, PartialEq)]
 pub(super) struct CallerLine {
-    pub(super) depth: usize,
+    /// The columns that it stands further in than the first caller.
+    pub(super) indent: usize,
     pub(super) percent: f64,
     pub(super) function: usize,
 }
@@ -70,7 +71,7 @@ impl CallerLine {
     /// Returns it as text, with the share in so many columns.
     pub(super) fn text(&self, profile: &Profile, width: usize) -> String {
         let title = profile.functions.get(self.function).title();
-        let indent = 2 * self.depth;
+        let indent = self.indent;
         format!(
             "{:>width$.2}%{:indent$}  {}",
             self.percent,
@@ -80,8 +81,8 @@ impl CallerLine {
     }
 }
 
-/// The callers of an entry, in the order to print them. A caller that is the only one stands under
-/// what it called without going in deeper.
+/// The callers of an entry, in the order to print them: each stands further in than what it called, by less where it is
+/// the only one, as chains of those are long.
 pub(super) fn lines(
     profile: &Profile,
     total: Weight,
@@ -111,7 +112,7 @@ impl Callers {
         &self,
         profile: &Profile,
         (total, smallest): (Weight, f64),
-        depth: usize,
+        indent: usize,
         lines: &mut Vec<CallerLine>,
     ) {
         let mut callers: Vec<_> = self
@@ -130,14 +131,14 @@ impl Callers {
         let alone = callers.len() == 1 && callers[0].1.weight == self.weight;
         for (function, callers) in callers {
             lines.push(CallerLine {
-                depth,
+                indent,
                 percent: callers.weight.percent_of(total),
                 function: *function,
             });
             callers.collect(
                 profile,
                 (total, smallest),
-                depth + usize::from(!alone),
+                indent + if alone { 1 } else { 2 },
                 lines,
             );
         }

@@ -35,6 +35,11 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
+    /// Returns true if there are none, above the limit or below.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.left_out.0 == 0
+    }
+
     /// Returns the lines of an event that are not below `limit`, in percent.
     pub(crate) fn new(
         profile: &'a Profile,

@@ -28,6 +28,7 @@ pub(super) fn write(
     let mut picture = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut picture)
         .map_err(|e| Failure::new(format_args!("cannot draw the samples: {e}")))?;
+    let picture = String::from_utf8_lossy(&picture).replace(" (1 samples, ", " (1 sample, ");
     fs::write(path, picture)
         .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))
 }

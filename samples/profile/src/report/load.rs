@@ -16,7 +16,9 @@ use quipu_perf_data::{
 };
 use quipu_symbols::{AddressOwner, Function, FunctionId};
 
-use crate::recording::{ChainFrame, Input, Replay, Selection, Visit, owner, owner_of_address};
+use crate::recording::{
+    ChainFrame, Input, Replay, SampleSelection, Visit, owner, owner_of_address,
+};
 use quipu_shell::Failure;
 
 use super::header;
@@ -53,8 +55,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         force: options.shown.force,
         lines: options.inline || keys.contains(&Key::SourceLine),
     };
-    let selection = options.shown.selection.selection()?;
-    let selection = selection.with_named_only(options.hide_unresolved);
+    let selection = options.selection()?;
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
         let has_branches = |event: &RecordedEvent| {
             let fields = event.attr().layout().sample_type();
@@ -80,7 +81,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
 
 /// State of reading a recording.
 pub(crate) struct Loading {
-    selection: Selection,
+    selection: SampleSelection,
     /// True if only the description of the recording is asked for.
     header_only: bool,
     /// True if shares are of the chosen samples alone.
@@ -259,7 +260,7 @@ impl Loading {
     /// Returns the state before the first sample.
     pub(crate) fn new(
         options: &Options,
-        (selection, keys): (Selection, &[Key]),
+        (selection, keys): (SampleSelection, &[Key]),
         events: &[RecordedEvent],
         names: &[String],
     ) -> Self {
@@ -448,11 +449,9 @@ impl Loading {
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
-        if notes.is_empty() && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
-            notes.push(match self.selection.is_empty() {
-                true => "there are no samples: nothing of what was sampled happened".into(),
-                false => "there are no samples of what was chosen".into(),
-            });
+        let are_all = notes.is_empty() && self.selection.is_empty();
+        if are_all && self.profile.events.iter().all(|e| e.stacks.is_empty()) {
+            notes.push("there are no samples: nothing of what was sampled happened".into());
         }
         if self.without_period {
             notes.push(

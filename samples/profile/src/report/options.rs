@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::recording::SelectionOptions;
+use crate::recording::{SampleSelection, SelectionOptions};
+use quipu_shell::Failure;
 use quipu_shell::numbers;
 
 use super::sort::Key;
@@ -179,6 +180,20 @@ pub(super) enum Format {
 }
 
 impl Options {
+    /// Returns the samples that the options choose, as far as names of functions do not.
+    pub(super) fn selection(&self) -> Result<SampleSelection, Failure> {
+        let selection = self.shown.selection.selection()?;
+        Ok(selection.with_named_only(self.hide_unresolved))
+    }
+
+    /// Returns true if not every sample is chosen.
+    ///
+    /// # Errors
+    /// If an option cannot be read.
+    pub(crate) fn chooses(&self) -> Result<bool, Failure> {
+        Ok(self.symbol_filter.is_some() || !self.selection()?.is_empty())
+    }
+
     /// Returns true if the weight of callers is asked for.
     pub(super) fn with_children(&self) -> bool {
         self.children || self.fields.iter().any(|name| name == "overhead_children")

@@ -103,16 +103,16 @@ impl Weight {
     }
 }
 
-/// Task that was running, as far as a report tells it.
+/// Task that was running, as far as a report has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Task {
-    /// The name of its command; empty if a report does not tell commands apart.
+    /// The name of its command; empty if a report does not have commands apart.
     pub command: Arc<str>,
-    /// The process, if a report tells processes apart.
+    /// The process, if a report has processes apart.
     pub pid: Option<i32>,
-    /// The thread, if a report tells threads apart.
+    /// The thread, if a report has threads apart.
     pub tid: Option<i32>,
-    /// The CPU, if a report tells CPUs apart.
+    /// The CPU, if a report has CPUs apart.
     pub cpu: Option<u32>,
 }
 
@@ -127,7 +127,7 @@ pub struct Stack {
     pub frames: Box<[usize]>,
 }
 
-/// A branch, as far as a report tells it.
+/// A branch, as far as a report has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TakenBranch {
     /// The position of the function that it is in; `None` where nothing is known of the address.

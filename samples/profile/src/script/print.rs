@@ -9,7 +9,7 @@ use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, Sa
 use quipu_symbols::AddressOwner;
 
 use crate::pager::Pager;
-use crate::recording::{ChainFrame, Place, Places, Replay, Selection, Visit, owner};
+use crate::recording::{ChainFrame, Place, Places, Replay, SampleSelection, Visit, owner};
 use quipu_shell::Failure;
 use quipu_shell::terminal::escaped;
 
@@ -26,7 +26,7 @@ const MUCH: usize = 64 << 10;
 /// Printing the samples of a recording.
 pub(super) struct Script {
     options: Options,
-    selection: Selection,
+    selection: SampleSelection,
     events: Vec<Printed>,
     /// The longest name of an event.
     width: usize,
@@ -122,7 +122,7 @@ impl Script {
     pub(super) fn new(
         options: &Options,
         fields: &Fields,
-        selection: Selection,
+        selection: SampleSelection,
         (events, features, names): (&[RecordedEvent], &Features, &[String]),
         out: Pager,
     ) -> Result<Self, Failure> {

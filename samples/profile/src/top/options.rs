@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::record::{self, SamplingOptions};
-use crate::recording::{NameOptions, Selection};
+use crate::recording::{NameOptions, SampleSelection};
 use crate::report::{self, Key};
 use quipu_shell::Failure;
 use quipu_shell::numbers;
@@ -108,7 +108,7 @@ impl Options {
     }
 
     /// Returns the samples that are shown.
-    pub(super) fn selection(&self) -> Selection {
+    pub(super) fn selection(&self) -> SampleSelection {
         let named = self.names.selection();
         named.with_hidden(self.hide_kernel, self.hide_user)
     }

@@ -137,3 +137,29 @@ pub(super) fn table(
     }
     out.push('\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::example::profile;
+
+    #[test]
+    fn tables_of_every_form() {
+        let profile = profile();
+        let mut out = String::new();
+        for (with_samples, with_callers, most) in
+            [(false, false, 10), (true, false, 10), (true, true, 1)]
+        {
+            let form = TopForm {
+                keys: vec![Key::Command, Key::Object, Key::Symbol],
+                report: report::Options::default(),
+                with_callers,
+                with_samples,
+                limit: 0.0,
+            };
+            let rows = rows(&profile, &profile.events[0], &form);
+            table(&mut out, ("cpu-clock", 3), &rows, (&form, most), 7);
+        }
+        insta::assert_snapshot!(out);
+    }
+}

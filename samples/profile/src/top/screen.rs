@@ -9,16 +9,16 @@ use quipu_shell::terminal::Layout;
 
 use super::options::Options;
 use super::rows::TopForm;
-use super::tty::{Input, Tty};
+use super::tty::{TerminalInput, Tty};
 use super::view::{Action, View};
-use super::{DRAIN_INTERVAL, Profile};
+use super::{DRAIN_INTERVAL, LiveProfile};
 
 /// The time until the first samples are shown, and those after a count from zero.
 const SOON: Duration = Duration::from_millis(500);
 
 /// Shows what is hot until a signal, a key, the end of the terminal, or that of what is sampled.
 pub(super) fn run(
-    profile: &mut Profile,
+    profile: &mut LiveProfile,
     (options, form): (&Options, &TopForm),
     signals: &Signals,
 ) -> Result<(), Failure> {
@@ -51,8 +51,8 @@ pub(super) fn run(
         }
         let left = next.saturating_duration_since(Instant::now());
         let keys = match tty.wait(left.min(DRAIN_INTERVAL)).map_err(failed)? {
-            Input::Keys(keys) => keys,
-            Input::Gone => break,
+            TerminalInput::Keys(keys) => keys,
+            TerminalInput::Gone => break,
         };
         for key in keys {
             is_changed = true;

@@ -25,7 +25,7 @@ pub(super) struct Tty {
 }
 
 /// Input from a terminal.
-pub(super) enum Input {
+pub(super) enum TerminalInput {
     Keys(Vec<Key>),
     /// The terminal is gone: nothing can come any more.
     Gone,
@@ -49,8 +49,8 @@ impl Tty {
     }
 
     /// Waits for keys, but not longer than `timeout`. A signal ends the wait.
-    pub(super) fn wait(&self, timeout: Duration) -> io::Result<Input> {
-        let none = Ok(Input::Keys(Vec::new()));
+    pub(super) fn wait(&self, timeout: Duration) -> io::Result<TerminalInput> {
+        let none = Ok(TerminalInput::Keys(Vec::new()));
         let stdin = stdin();
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut fds, Some(timeout.into()), None) {
@@ -63,12 +63,12 @@ impl Tty {
             .revents()
             .is_some_and(|events| events.intersects(gone))
         {
-            return Ok(Input::Gone);
+            return Ok(TerminalInput::Gone);
         }
         let mut bytes = [0; 256];
         match unistd::read(&stdin, &mut bytes) {
-            Ok(0) | Err(Errno::EIO) => Ok(Input::Gone),
-            Ok(len) => Ok(Input::Keys(keys(&bytes[..len]))),
+            Ok(0) | Err(Errno::EIO) => Ok(TerminalInput::Gone),
+            Ok(len) => Ok(TerminalInput::Keys(keys(&bytes[..len]))),
             Err(Errno::EINTR | Errno::EAGAIN) => none,
             Err(e) => Err(e.into()),
         }

@@ -283,10 +283,12 @@ impl View {
         // One row at least, the heading and the first line of a row stand beside the callers.
         let most = usize::from(body.height.saturating_sub(2));
         let keys = &self.form.keys;
-        let with_samples = self.form.with_samples;
-        let numbers = if with_samples { 9 + 1 + 8 } else { 9 };
+        // The shares and the names say most.
+        let numbers = 9 + 1 + 8;
+        let with_samples =
+            self.form.with_samples && usize::from(body.width) > numbers + LEAST_WIDTH;
+        let numbers = if with_samples { numbers } else { 9 };
         let left = usize::from(body.width).saturating_sub(numbers + keys.len());
-        // A narrow terminal has the shares and names alone, which say most.
         let before = match keys.len() - 1 {
             before if left >= before * LEAST_WIDTH + NAME_WIDTH => before,
             _ => 0,
@@ -347,52 +349,8 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::report::{self, EventProfile, Key as Column, Stack, Task, Weight};
-
-    /// Returns 75 ns of work, called by main and by twice as much of other, and 25 ns of malloc.
-    fn profile() -> Profile {
-        let mut profile = Profile::default();
-        let mut event = EventProfile {
-            name: "cpu-clock".into(),
-            ..EventProfile::default()
-        };
-        let of = |object: &str, name: &str| Seen {
-            object: object.into(),
-            name: Some(name.into()),
-            inlined: false,
-            in_kernel: false,
-            source: None,
-        };
-        for (object, name, caller, period) in [
-            ("/lib/libc.so.6", "malloc", "main", 25),
-            ("/bin/a", "work", "main", 25),
-            ("/bin/a", "work", "other", 50),
-        ] {
-            let frames = [of(object, name), of("/bin/a", caller)];
-            let frames = frames.map(|function| profile.functions.place(function));
-            let task = Task {
-                command: "a".into(),
-                pid: None,
-                tid: None,
-                cpu: None,
-            };
-            let stack = Stack {
-                task,
-                branch: None,
-                frames: frames.into(),
-            };
-            event.total.add(Weight::of_sample(period));
-            event.stacks.insert(
-                stack,
-                Weight {
-                    samples: 256,
-                    period,
-                },
-            );
-        }
-        profile.events.push(event);
-        profile
-    }
+    use crate::report::{self, Key as Column};
+    use crate::top::example::profile;
 
     fn view_of(with_samples: bool, with_callers: bool) -> View {
         let form = TopForm {

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use quipu::{Error, Event, EventSpec, Target};
-use quipu_events::{CpuTable, EventDetails, Generalized, PresetEvent};
+use quipu_events::{CpuTable, EventDetails, GeneralizedEvent, PresetEvent};
 use quipu_hal::SlotSet;
 use serde_json::{Value, json};
 
 use crate::encode::counters;
-use crate::events::Choice;
+use crate::events::CpuChoice;
 use quipu_shell::Failure;
 use quipu_shell::terminal::{Layout, table_lines};
 
@@ -17,7 +17,7 @@ use super::probe::open_here;
 use super::selection::ListFilter;
 
 /// Returns the CPUs of the database, one a line.
-pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
+pub(super) fn cpus(choice: &CpuChoice) -> Result<String, Failure> {
     let mut table = Layout::PLAIN.table(0);
     table.add_rows(
         choice
@@ -31,17 +31,17 @@ pub(super) fn cpus(choice: &Choice) -> Result<String, Failure> {
 
 /// The selected events of the database for the CPUs of a machine.
 pub(super) struct Native {
-    cpus: Vec<Cpu>,
+    cpus: Vec<ListedCpu>,
     /// Why there is nothing.
     unknown: Option<Failure>,
     /// Why none of the events opens here, where one was tried.
     refused: Option<Error>,
 }
 
-struct Cpu {
+struct ListedCpu {
     table: CpuTable,
     events: Vec<EventDetails>,
-    generalized: Vec<Generalized>,
+    generalized: Vec<GeneralizedEvent>,
     presets: Vec<PresetEvent>,
 }
 
@@ -51,7 +51,7 @@ impl Native {
     ///
     /// # Errors
     /// When the event file cannot be used, or there is no such CPU or none that is known.
-    pub(super) fn of(choice: &Choice, selection: &ListFilter) -> Result<Self, Failure> {
+    pub(super) fn of(choice: &CpuChoice, selection: &ListFilter) -> Result<Self, Failure> {
         let cpu = |table: CpuTable| {
             let mut events = table.events();
             events
@@ -65,7 +65,7 @@ impl Native {
             presets.retain(|preset| {
                 selection.has_event([preset.name.as_str()], || preset.description())
             });
-            Cpu {
+            ListedCpu {
                 table,
                 events,
                 generalized,
@@ -81,7 +81,7 @@ impl Native {
 
     /// Returns the events of this machine, for which an unknown CPU is no failure. One event is
     /// tried for all: what is in the way of it is in the way of the others.
-    pub(super) fn of_this_machine(choice: &Choice, selection: &ListFilter) -> Self {
+    pub(super) fn of_this_machine(choice: &CpuChoice, selection: &ListFilter) -> Self {
         let mut native = Self::of(choice, selection).unwrap_or_else(|failure| Self {
             cpus: Vec::new(),
             // Who searches wants to see what is found.
@@ -196,7 +196,7 @@ impl Native {
 
     /// Returns the native events as JSON objects.
     pub(super) fn objects(&self) -> Vec<Value> {
-        let of_cpu = |cpu: &Cpu| -> Vec<Value> {
+        let of_cpu = |cpu: &ListedCpu| -> Vec<Value> {
             let events = cpu.events.iter();
             events.map(|event| object(&cpu.table, event)).collect()
         };

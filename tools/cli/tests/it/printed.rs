@@ -7,6 +7,8 @@ mod events;
 #[cfg(target_os = "linux")]
 mod help;
 mod lists;
+#[cfg(unix)]
+mod pctr;
 #[cfg(target_os = "linux")]
 mod record;
 mod recording;
@@ -57,4 +59,10 @@ fn printed(directory: &TempDir, arguments: &[&str]) -> String {
 fn all_printed(directory: &TempDir, runs: &[&[&str]]) -> String {
     let runs: Vec<_> = runs.iter().map(|run| printed(directory, run)).collect();
     runs.join("\n")
+}
+
+/// Returns messages without the ends of lines that they were broken at.
+#[cfg(target_os = "linux")]
+pub(crate) fn unwrapped(messages: &str) -> String {
+    messages.replace("\n  ", " ")
 }

@@ -16,7 +16,7 @@ use super::super::system;
 use super::{Keep, UNITS};
 
 /// Counts that are being written to a file or stream.
-pub(super) struct Recording {
+pub(super) struct CountWriter {
     destination: Destination,
     /// Standard output, if it is the stream.
     stdout: Option<StandardOutput>,
@@ -31,7 +31,7 @@ struct Open {
     has_intervals: bool,
 }
 
-impl Recording {
+impl CountWriter {
     /// Returns a recording into a file that begins when the counters are open. Standard output is taken at once.
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
         let destination = Destination::of(path);
@@ -57,7 +57,7 @@ impl Recording {
     }
 }
 
-impl Keep for Recording {
+impl Keep for CountWriter {
     fn begin(&mut self, plan: &Plan, sets: &Sets, command: Option<i32>) -> Result<(), Failure> {
         let of_scope = UNITS[0].iter().position(|by| *by == Some(plan.by));
         let Some(aggregation) = of_scope else {

@@ -14,7 +14,7 @@ use quipu_text::{NoNames, parse_cpu_list, parse_spec};
 use quipu_profile::recording;
 use quipu_shell::Failure;
 
-use super::super::aggregate::{AggregateBy, Aggregation, CpuTopology};
+use super::super::aggregate::{AggregateBy, Aggregation, CpuPosition};
 use super::super::lines::{self, sort_by_large_places};
 use super::super::metrics;
 use super::super::options::Options;
@@ -308,7 +308,7 @@ fn units(version: &str) -> usize {
 }
 
 /// Returns the places of CPUs as a file tells them.
-fn topology(features: &Features) -> BTreeMap<u32, CpuTopology> {
+fn topology(features: &Features) -> BTreeMap<u32, CpuPosition> {
     let places = features.cpu_topology.iter().flat_map(|all| &all.places);
     let places = places.zip(0..).filter(|(place, _)| place.core != u32::MAX);
     let node = |cpu| {
@@ -318,7 +318,7 @@ fn topology(features: &Features) -> BTreeMap<u32, CpuTopology> {
         node.map_or(-1, |node| node.node.cast_signed())
     };
     let places = places.map(|(place, cpu)| {
-        let place = CpuTopology {
+        let place = CpuPosition {
             cpu,
             socket: place.socket.cast_signed(),
             die: place.die.cast_signed(),

@@ -7,7 +7,7 @@ use quipu::Target;
 
 use quipu_shell::Failure;
 
-use super::super::aggregate::CpuTopology;
+use super::super::aggregate::CpuPosition;
 use super::super::options::Options;
 
 /// Refuses options that only Linux supports.
@@ -34,7 +34,7 @@ pub(in super::super) fn check_supported(options: &Options) -> Result<(), Failure
 }
 
 /// Fails.
-pub(in super::super) fn cpu_topology() -> Result<Vec<CpuTopology>, Failure> {
+pub(in super::super) fn cpu_topology() -> Result<Vec<CpuPosition>, Failure> {
     Err(Failure::new(
         "the topology of the CPUs is not known on this system",
     ))

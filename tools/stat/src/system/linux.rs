@@ -7,7 +7,7 @@ use quipu_linux::topology::Topology;
 
 use quipu_shell::Failure;
 
-use super::super::aggregate::CpuTopology;
+use super::super::aggregate::CpuPosition;
 use super::super::options::Options;
 
 /// Succeeds: every option is supported.
@@ -16,11 +16,11 @@ pub(in super::super) fn check_supported(_: &Options) -> Result<(), Failure> {
 }
 
 /// Returns the topology of the CPUs that are online.
-pub(in super::super) fn cpu_topology() -> Result<Vec<CpuTopology>, Failure> {
+pub(in super::super) fn cpu_topology() -> Result<Vec<CpuPosition>, Failure> {
     let topology = Topology::new();
     let places = topology.places()?.into_iter();
     let places = places.map(|place| {
-        Ok(CpuTopology {
+        Ok(CpuPosition {
             cpu: place.cpu,
             socket: place.socket,
             die: place.die,

@@ -6,6 +6,7 @@ mod metric_only;
 mod metrics;
 mod notes;
 mod number;
+mod overhead;
 mod repeat;
 mod sample;
 mod text;

@@ -6,7 +6,7 @@ use super::{all_printed, printed};
 
 #[test]
 fn native_events_and_metrics() {
-    let runs: [&[&str]; 6] = [
+    let runs: [&[&str]; 8] = [
         &["list", "native", "l2_ld", "--cpu", "intel-p6"],
         &["list", "native", "fp_assist", "--cpu", "intel-p6", "--json"],
         &[
@@ -17,6 +17,15 @@ fn native_events_and_metrics() {
             "intel-skx",
         ],
         &["list", "metrics", "TopdownL1", "--cpu", "amd-zen4"],
+        &[
+            "list",
+            "uncore",
+            "llc_misses.mem_read",
+            "--cpu",
+            "intel-skx",
+            "--json",
+        ],
+        &["list", "metrics", "retiring", "--cpu", "amd-zen4", "--json"],
         &["list", "native", "ld_blcks", "--cpu", "intel-skl"],
         &["list", "native", "--cpu", "intel-slk"],
     ];

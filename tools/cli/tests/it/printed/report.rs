@@ -13,10 +13,11 @@ macro_rules! assert_printed {
 
 #[test]
 fn flat() {
-    let runs: [&[&str]; 3] = [
+    let runs: [&[&str]; 4] = [
         &["report"],
         &["report", "--header"],
         &["report", "--sort", "nothing"],
+        &["report", "-F", "nothing"],
     ];
     assert_printed!(all_printed(&recording::directory(), &runs));
 }
@@ -53,9 +54,12 @@ fn keys_and_columns() {
 
 #[test]
 fn selections() {
-    let runs: [&[&str]; 5] = [
+    let runs: [&[&str]; 8] = [
         &["report", "--symbol-filter", "ash"],
+        &["report", "--symbol-filter", "histogram"],
         &["report", "-S", "histogram"],
+        &["report", "--comms", "nosuch", "--json"],
+        &["report", "--time", "1,2", "--flamegraph", "flames.svg"],
         &["report", "--comms", "worker", "--percentage", "relative"],
         &["report", "-U", "--percent-limit", "20"],
         &["report", "--time", "0.011,0.013"],

@@ -3,6 +3,8 @@
 use tempfile::TempDir;
 
 use super::all_printed;
+#[cfg(target_os = "linux")]
+use super::printed;
 
 /// Returns what runs of quipu stat print, without what differs from run to run.
 fn stat(runs: &[&[&str]]) -> String {
@@ -50,6 +52,41 @@ fn for_programs() {
     };
     let runs = [&["-x", ","][..], &["--csv"], &["-j"], &["--json"]].map(of);
     assert_printed!(stat(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>()));
+}
+
+/// Of this machine, without the numbers.
+#[cfg(target_os = "linux")]
+#[test]
+fn counts_in_a_file() {
+    let directory = TempDir::new().expect("a directory");
+    let record = ["stat", "record", "-e", "page-faults:u", "--", "true"];
+    let recorded = printed(&directory, &record);
+    if recorded.contains("exit status 125") {
+        eprintln!("SKIP counts_in_a_file: {}", recorded.trim());
+        return;
+    }
+    let runs: [&[&str]; 4] = [
+        &["stat", "report"],
+        &["stat", "report", "-x", ","],
+        &["stat", "report", "--json"],
+        &["stat", "report", "-A"],
+    ];
+    let text = format!("{recorded}\n{}", all_printed(&directory, &runs));
+    insta::with_settings!({filters => vec![
+        (r"'/.*/quipu stat", "'[quipu] stat"),
+        (r"\b[KMG]/sec", "[unit]/sec"),
+        (r" +[0-9][0-9.,]* ", " [number] "),
+        (r"\b[0-9][0-9.]+\b", "[number]"),
+    ]}, { insta::assert_snapshot!(text) });
+}
+
+#[test]
+fn refusals_of_files() {
+    assert_printed!(stat(&[
+        &["record", SIMULATED, "-e", "cycles", "--", "true"],
+        &["report"],
+        &["report", "-i", "."],
+    ]));
 }
 
 #[test]

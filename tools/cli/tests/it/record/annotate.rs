@@ -115,7 +115,7 @@ fn what_cannot_be_shown_is_told_with_the_reason() {
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     };
     told(&["nosuch"], "no samples in a function nosuch");
-    told(&["-d", "libnosuch.so"], "no samples of that");
+    told(&["-d", "libnosuch.so"], "no samples of what was chosen");
     told(&["--percent-limit", "101"], "--percent-limit 0 shows all");
     told(&["-i", "nosuch.data"], "no such file");
     let kernel = bench.record(&["-e", "page-faults:k", "-c", "1"], &bench.program());

@@ -92,8 +92,6 @@ fn shares_are_of_all_samples_or_of_the_chosen_ones() {
         &["--dsos", "shown"][..],
         &["-S", "main,one"],
         &["--comm", "shown"],
-        &["--comm", "nobody"],
-        &["--tid", "1"],
         &["--symbol-filter", "mai"],
     ] {
         let mut told = Vec::new();
@@ -127,6 +125,27 @@ fn shares_are_of_all_samples_or_of_the_chosen_ones() {
         if chosen == ["--dsos", "shown"] {
             assert_ne!(told[0], told[1]);
         }
+    }
+}
+
+/// perf has an empty table where no sample is chosen.
+#[test]
+fn a_choice_of_no_sample_is_refused() {
+    const TEST: &str = "a_choice_of_no_sample_is_refused";
+    let Some(bench) = recorded(TEST, &FAULTS) else {
+        return;
+    };
+    for chosen in [["--comm", "nobody"], ["--tid", "1"]] {
+        let ours = bench.report(&[&["-i", "p.data"][..], &chosen].concat());
+        assert_eq!(ours.status.code(), Some(125), "{chosen:?}");
+        assert_eq!(stdout(&ours), "", "{chosen:?}");
+        assert_eq!(
+            stderr(&ours),
+            "quipu: p.data has no samples of what was chosen\n"
+        );
+        let arguments = ["report", "--stdio", "-i", "p.data", "-t", ";"];
+        let theirs = perf(&bench, &[&arguments[..], &chosen].concat()).expect("it recorded");
+        assert!(rows(&stdout(&theirs)).is_empty(), "{chosen:?}");
     }
 }
 

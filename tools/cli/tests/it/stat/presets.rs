@@ -7,6 +7,8 @@ use quipu_events::Database;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::printed::unwrapped;
+
 use super::{can_count, has_perf_events, json_rows, run, stderr};
 
 /// Returns an event file with presets over software events, for the CPU this is; nothing, said as a
@@ -203,7 +205,7 @@ fn event_files_and_cpus_that_cannot_be_used_are_refused_before_anything_runs() {
     let command = ["--", "touch", ran.to_str().expect("plain")];
     let refused = |arguments: &[&str], status: i32, words: &str| {
         let output = run(&[arguments, &command].concat());
-        let message = stderr(&output);
+        let message = unwrapped(&stderr(&output));
         assert_eq!(output.status.code(), Some(status), "{message}");
         assert!(message.contains(words), "{message}");
         assert!(!Path::new(&ran).exists(), "{arguments:?}");

@@ -1,11 +1,11 @@
 //! Aggregation of parts into lines.
 
 use quipu::Part;
-use quipu_stat::aggregate::{AggregateBy, Aggregation, CpuTopology};
+use quipu_stat::aggregate::{AggregateBy, Aggregation, CpuPosition};
 
 fn two_sockets(by: AggregateBy) -> Aggregation {
     let place = |cpu, socket, core| {
-        let place = CpuTopology {
+        let place = CpuPosition {
             socket,
             die: -1,
             cluster: core / 4,

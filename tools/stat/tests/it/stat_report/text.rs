@@ -28,6 +28,13 @@ fn several_runs() {
 }
 
 #[test]
+fn the_time_of_each_run() {
+    let mut repeated = sample::repeated();
+    repeated.times.runs = vec![0.002, 0.003, 0.004];
+    insta::assert_snapshot!(written(&repeated));
+}
+
+#[test]
 fn cores_of_a_cgroup() {
     insta::assert_snapshot!(written(&sample::per_core()));
 }

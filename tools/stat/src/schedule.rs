@@ -9,7 +9,7 @@ use super::plan::Plan;
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// When the next interval ends, and when all is over.
-pub(super) struct Clock {
+pub(super) struct Schedule {
     interval: Option<(Duration, Instant)>,
     /// The number of intervals that are still to end, where it is bounded.
     left: Option<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Clock {
     now: Instant,
 }
 
-impl Clock {
+impl Schedule {
     /// Returns the clock of a run that began now. What is measured from the beginning of counting waits for it.
     pub(super) fn new(plan: &Plan, started: Instant) -> Self {
         match plan.delay {
