@@ -34,15 +34,15 @@
 //!
 //! Decoding is that of [`quipu_perf_data`], which needs the bytes and a [`RecordLayout`], on any operating
 //! system, so it serves `perf.data` files as well. It allocates nothing, copies nothing and takes any
-//! bytes.
+//! bytes. Samplers of several CPUs have a ring for each, in order by itself; [`TimeOrder`] brings them together.
 
 pub use quipu_perf_data::record::{self, CpuMode, Misc, RawRecord, Record, Records, ThreadId};
 pub use quipu_perf_data::{
     AbortReason, Blocked, Branch, BranchPrivilege, BranchSampleType, BranchStack, BranchType,
     Callchain, Context, CounterValue, DataSource, EventAttr, Excess, Frame, MemoryLevel,
     MemoryLevels, MemoryOperation, Periods, ReadFormat, ReadValues, RecordLayout, RegisterAbi,
-    Sample, SampleId, SampleType, SampledRegisters, Snoop, Speculation, TlbAccess, Transaction,
-    UserStack, Weight, Words,
+    Sample, SampleId, SampleType, SampledRegisters, Snoop, Speculation, TimeOrder, TlbAccess,
+    Transaction, UserStack, Weight, Words,
 };
 
 cfg_if::cfg_if! {

@@ -3,14 +3,14 @@
 //! Run with `cargo run -p quipu-counters --example command -- ls -R /usr/share`. It runs on every system that Quipu has a
 //! backend for: where there are no counters, it reports what getrusage(2) has.
 
-#[cfg(unix)]
+use std::process::{Command, Stdio};
+
+use quipu::EventSet;
+use quipu::command::SuspendedCommand;
+
+const RUNS: usize = 10;
+
 fn main() -> quipu::Result<()> {
-    use std::process::{Command, Stdio};
-
-    use quipu::EventSet;
-    use quipu::command::SuspendedCommand;
-
-    const RUNS: usize = 10;
     let mut words = std::env::args_os().skip(1);
     let program = words.next().unwrap_or_else(|| "true".into());
     let arguments: Vec<_> = words.collect();
@@ -52,6 +52,3 @@ fn main() -> quipu::Result<()> {
     println!("{peak:>14}  bytes of memory at the peak");
     Ok(())
 }
-
-#[cfg(not(unix))]
-fn main() {}

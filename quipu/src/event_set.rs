@@ -162,9 +162,21 @@ impl EventSet {
     /// # Errors
     /// As [`enable`](Self::enable).
     pub fn enable_on_cpus(&mut self) -> Result<()> {
+        self.each_on_cpus(Group::enable)
+    }
+
+    /// Stops only the groups that [`enable_on_cpus`](Self::enable_on_cpus) starts. The others stop when the command ends.
+    ///
+    /// # Errors
+    /// As [`disable`](Self::disable).
+    pub fn disable_on_cpus(&mut self) -> Result<()> {
+        self.each_on_cpus(Group::disable)
+    }
+
+    fn each_on_cpus(&mut self, apply: impl Fn(&mut dyn Group) -> Result<()>) -> Result<()> {
         let mut first = Ok(());
         for open in self.groups.iter_mut().filter(|g| g.on_cpus.is_some()) {
-            let done = open.group.enable();
+            let done = apply(&mut *open.group);
             if first.is_ok() {
                 first = done;
             }

@@ -64,10 +64,11 @@ pub use quipu_text as text;
 /// Commands whose program waits until counters are attached.
 #[cfg(all(feature = "command", unix))]
 pub mod command {
-    pub use quipu_command::{Exit, Running, SuspendedCommand};
+    pub use quipu_command::{Exit, Running, Streams, SuspendedCommand};
 }
 
-/// The examples of the project's README are compiled and run.
+/// The examples of the project's README and of the page for users of other libraries are compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
-struct ProjectReadme;
+#[doc = include_str!("../../docs/coming-from.md")]
+struct ProjectPages;

@@ -41,13 +41,15 @@ fn without_the_fallback_a_task_is_refused() {
 }
 
 #[test]
-fn with_it_the_cpus_are_counted_from_when_they_are_started() {
+fn with_it_the_cpus_are_counted_between_their_start_and_their_stop() {
     let clock = ManualClock::new();
     let mut set = cycles(&clock).cpu_fallback(true).open().expect("a set");
     assert_eq!(set.events()[0].fell_back_to_cpus(), Some(&Target::AllCpus));
     clock.advance(Duration::from_millis(1));
     set.enable_on_cpus().expect("it starts");
     clock.advance(Duration::from_millis(2));
+    set.disable_on_cpus().expect("it stops");
+    clock.advance(Duration::from_millis(4));
     let mut counts = set.counts();
     set.read(&mut counts).expect("its own buffer");
     assert_eq!(

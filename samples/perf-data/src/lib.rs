@@ -20,6 +20,7 @@ cfg_if::cfg_if! {
         mod attr;
         mod bytes;
         mod error;
+        mod order;
         mod periods;
         pub mod record;
         mod record_header;
@@ -28,6 +29,7 @@ cfg_if::cfg_if! {
         pub use attr::EventAttr;
         pub use bytes::Words;
         pub use error::Error;
+        pub use order::TimeOrder;
         pub use periods::{Excess, Periods};
         pub use record::{CpuMode, Misc, RawRecord, Record, Records, ThreadId};
         pub use sample::{
@@ -52,7 +54,6 @@ cfg_if::cfg_if! {
         mod header;
         mod losses;
         mod machine_features;
-        mod order;
         mod read_deltas;
         mod reader;
         mod recorded_event;
@@ -72,7 +73,6 @@ cfg_if::cfg_if! {
         pub use machine_features::{
             CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode,
         };
-        pub use order::TimeOrder;
         pub use read_deltas::ReadDeltas;
         pub use reader::{Reader, is_stream};
         pub use recorded_event::RecordedEvent;
