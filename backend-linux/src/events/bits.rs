@@ -56,7 +56,6 @@ impl EventBits {
         Self {
             config,
             probe: true,
-            ..Self::default()
         }
     }
 

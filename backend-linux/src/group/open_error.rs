@@ -3,7 +3,7 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use nix::sys::resource::Resource;
+use nix::sys::resource::{Resource, getrlimit};
 use quipu_hal::{
     BreakpointAccess, Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target,
 };
@@ -12,7 +12,7 @@ use super::open_part::RefusedMember;
 #[cfg(feature = "names")]
 use crate::events::probe;
 use crate::events::{EventBits, EventSource};
-use crate::machine::privileges::{Capability, Limit, Privileges, Seccomp};
+use crate::machine::privileges::{Capability, Privileges, Seccomp};
 use crate::machine::topology::Topology;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
 use crate::targets::PlannedPart;
@@ -324,10 +324,9 @@ fn hint(
     match errno {
         libc::EMFILE => {
             // There is no descriptor left to read it from /proc.
-            let limit = Limit::of(Resource::RLIMIT_NOFILE);
-            Some(match limit.and_then(|limit| limit.soft) {
-                Some(limit) => format!("the limit is {limit}; raise it with `ulimit -n`"),
-                None => "raise the limit with `ulimit -n`".into(),
+            Some(match getrlimit(Resource::RLIMIT_NOFILE) {
+                Ok((limit, _)) => format!("the limit is {limit}; raise it with `ulimit -n`"),
+                Err(_) => "raise the limit with `ulimit -n`".into(),
             })
         }
         libc::ENOENT | libc::EOPNOTSUPP

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-
 use crate::machine::kernel_file;
 use crate::machine::sysfs::SysfsPmus;
 
@@ -54,20 +52,6 @@ pub struct Limit {
     pub soft: Option<u64>,
     /// The limit that the process may raise it to.
     pub hard: Option<u64>,
-}
-
-impl Limit {
-    /// Returns the limit of this process.
-    pub(crate) fn of(resource: Resource) -> Option<Self> {
-        let (soft, hard) = getrlimit(resource).ok()?;
-        // It is 64 bits wide on some machines only.
-        #[allow(clippy::useless_conversion)]
-        let bound = |limit| (limit != RLIM_INFINITY).then(|| u64::from(limit));
-        Some(Self {
-            soft: bound(soft),
-            hard: bound(hard),
-        })
-    }
 }
 
 /// The filter of system calls (seccomp(2)).
@@ -149,17 +133,17 @@ impl Privileges {
         Self::read_under(Path::new("/"))
     }
 
-    /// As [`read`](Self::read), with `/proc` and `/sys` below another directory than `/`. The limits are those of this
-    /// process.
+    /// As [`read`](Self::read), with `/proc` and `/sys` below another directory than `/`.
     pub fn read_under(root: &Path) -> Self {
         let cpuinfo = cpuinfo(root);
         let status = file(root, "proc/self/status").unwrap_or_default();
+        let limits = file(root, "proc/self/limits").unwrap_or_default();
         let core_pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices")).core_pmus();
         Self {
             uid: field(&status, "Uid")
                 .and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok()),
-            open_files: Limit::of(Resource::RLIMIT_NOFILE),
-            locked_memory: Limit::of(Resource::RLIMIT_MEMLOCK),
+            open_files: limit(&limits, "Max open files"),
+            locked_memory: limit(&limits, "Max locked memory"),
             kernel: file(root, "proc/sys/kernel/osrelease"),
             cpu: cpu_name(&cpuinfo),
             virtual_machine: is_virtual(&cpuinfo),
@@ -275,6 +259,19 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim_ascii() == name).then(|| value.trim_ascii())
+    })
+}
+
+/// The soft and hard limit in a line of `/proc/self/limits`.
+fn limit(limits: &str, name: &str) -> Option<Limit> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    let bound = |at| match line.split_ascii_whitespace().nth(at)? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    Some(Limit {
+        soft: bound(0)?,
+        hard: bound(1)?,
     })
 }
 

@@ -12,6 +12,7 @@ mod rows;
 mod sort;
 mod stacks;
 mod text;
+mod threads;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,7 +23,9 @@ pub(crate) use load::load;
 pub(crate) use load::{Loading, whole_samples};
 pub use options::Options;
 pub(crate) use options::ShownOptions;
-pub use profile::{EventProfile, Functions, Profile, Seen, Stack, TakenBranch, Task, Weight};
+pub use profile::{
+    EventProfile, Functions, Profile, Seen, Stack, TakenBranch, Task, ThreadCount, Weight,
+};
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
 
@@ -138,6 +141,9 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
             options.input.display()
         )));
     }
+    if let Some(note) = note_on_threads(&events, options.threads) {
+        of_events.push(note);
+    }
     if let Some(path) = &options.flamegraph {
         flamegraph::write(path, &profile, &events)?;
     } else {
@@ -145,7 +151,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         if options.format() == Format::Separated {
             rows::heading(&mut out);
         }
-        for (event, mut entries) in events.into_iter().zip(entries) {
+        for (event, mut entries) in events.iter().copied().zip(entries) {
             match options.format() {
                 Format::Text => {
                     columns.arrange(&mut entries.list);
@@ -158,9 +164,17 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
                         (options.field_separator.as_deref(), layout),
                     );
                 }
-                Format::Json => rows::json(&mut out, &profile, event, &entries, keys),
+                Format::Json => {
+                    rows::json(&mut out, &profile, event, &entries, keys);
+                    if options.threads {
+                        threads::json(&mut out, event);
+                    }
+                }
                 Format::Separated => rows::separated(&mut out, &profile, event, &entries),
             }
+        }
+        if options.threads && is_text {
+            threads::table(&mut out, &events, options.field_separator.as_deref());
         }
         let mut pager = Pager::begin(options.no_pager || !is_text);
         let written = pager.write_all(out.as_bytes());
@@ -170,6 +184,18 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         terminal::warn(note);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the note on counts of threads that are not shown, or that there are none to be shown.
+fn note_on_threads(events: &[&EventProfile], shown: bool) -> Option<String> {
+    let threads = events.iter().map(|event| event.threads.len()).max();
+    match (threads.unwrap_or(0), shown) {
+        (0, true) => Some("there are no counts of threads; record -s records them".to_owned()),
+        (threads @ 1.., false) => Some(format!(
+            "the file has the counts of {threads} threads too; -T shows them"
+        )),
+        _ => None,
+    }
 }
 
 fn unwritten(error: &std::io::Error) -> Failure {

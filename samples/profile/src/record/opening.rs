@@ -1,7 +1,9 @@
 //! Opening the samplers of a plan: with less than was asked for where the kernel does not allow it all, which is told.
 
 use quipu::{Error, ErrorKind, EventSpec, Filter, Software, Target};
-use quipu_linux::sampling::{Rate, SampleType, SampledEvent, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{
+    Rate, SampleType, SampledEvent, Sampler, SamplerFlags, SamplerSpec, WhenFull,
+};
 
 use quipu_shell::Failure;
 use quipu_shell::target::Scope;
@@ -88,6 +90,7 @@ fn tracking(plan: &RecordPlan, spec: &SamplerSpec) -> Option<SamplerSpec> {
     tracking.extra_records = plan.tracked;
     tracking.attributes = spec.attributes.with_pinned(false).with_exclusive(false);
     tracking.attributes.enable_on_exec = plan.scope == Scope::Command;
+    tracking.flags -= SamplerFlags::THREAD_COUNTS;
     tracking.ring_bytes = spec.ring_bytes.min(RING);
     tracking.when_full = WhenFull::Lose;
     Some(tracking)

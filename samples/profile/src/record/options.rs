@@ -99,6 +99,9 @@ pub struct Options {
     /// these levels (u,k,hv), with what is known of them (save_type,priv,counter,hw_index) or not (no_flags,no_cycles)
     #[arg(short = 'j', long, value_name = "FILTER,..", help_heading = "What")]
     pub(crate) branch_filter: Option<BranchFilter>,
+    /// Record what each event counts in each thread and process that is made meanwhile, when it ends: report -T shows it
+    #[arg(short = 's', long, conflicts_with_all = ["all_cpus", "cpus", "per_thread", "no_inherit"], help_heading = "What")]
+    pub(crate) stat: bool,
     /// Record context switches too
     #[arg(long, help_heading = "What")]
     pub(crate) switch_events: bool,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use quipu::Target;
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
-    BranchSampleType, ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerSpec, WhenFull,
+    BranchSampleType, ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerFlags,
+    SamplerSpec, WhenFull,
 };
 
 use quipu_shell::Failure;
@@ -160,6 +161,7 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     if let Some(method) = options.sampling.call_graph.or_else(by_default) {
         method.ask(&mut spec)?;
     }
+    spec.flags.set(SamplerFlags::THREAD_COUNTS, options.stat);
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.sampling.mmap_pages as usize;
     Ok(spec)

@@ -28,6 +28,7 @@ use super::sort::{Key, USUAL};
 use super::stacks::{
     Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
 };
+use super::threads::EndedThreads;
 
 #[cfg(target_os = "linux")]
 pub(crate) use live::whole_samples;
@@ -136,6 +137,7 @@ struct OfEvent {
     jumped: u64,
     total: Weight,
     weights: Weights,
+    threads: EndedThreads,
 }
 
 impl OfEvent {
@@ -150,6 +152,7 @@ impl OfEvent {
             jumped: 0,
             total: Weight::default(),
             weights: Weights::default(),
+            threads: EndedThreads::of(attr),
         }
     }
 
@@ -190,6 +193,22 @@ impl Visit for Loading {
                 let event = replay.event_with_id(throttle.id).unwrap_or(event);
                 let trailer = raw.sample_id(layout).unwrap_or_default();
                 self.events[event].throttling.note(record, &trailer);
+            }
+            Record::Read(thread, values) => {
+                // A counter of a group reads the others too, of which each has a record of its own.
+                let own = raw.sample_id(layout).and_then(|trailer| trailer.id);
+                let mut counters = values.iter();
+                let counter = match values.len() {
+                    1 => counters.next(),
+                    _ => counters.find(|counter| counter.id == own),
+                };
+                if let Some(counter) = counter {
+                    let event = counter
+                        .id
+                        .and_then(|id| replay.event_with_id(id))
+                        .unwrap_or(event);
+                    self.events[event].threads.add(*thread, values, counter);
+                }
             }
             Record::Exit(_) => {
                 for event in &mut self.events {
@@ -444,6 +463,7 @@ impl Loading {
             event.lost = self.losses.of(i);
             let of_event = &mut self.events[i];
             event.throttled = super::throttled(&of_event.throttling);
+            event.threads.extend(of_event.threads.counts());
             let weights = of_event.gather(event);
             event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
         }

@@ -127,6 +127,9 @@ pub struct Options {
     /// Leave out what is below PERCENT; 0.1 on a terminal unless named, else 0
     #[arg(long, value_name = "PERCENT", value_parser = numbers::percent, allow_negative_numbers = true, help_heading = "Report")]
     pub(crate) percent_limit: Option<f64>,
+    /// Show what each event counted in each thread too, if the file has that (record -s)
+    #[arg(short = 'T', long, conflicts_with_all = ["csv", "flamegraph"], help_heading = "Report")]
+    pub(crate) threads: bool,
     /// Begin with what the file says of the machine, the command and the events
     #[arg(long, conflicts_with_all = ["json", "csv", "flamegraph"], help_heading = "Report")]
     pub(crate) header: bool,

@@ -51,6 +51,22 @@ pub struct EventProfile {
     pub total: Weight,
     /// The weight of each stack.
     pub stacks: HashMap<Stack, Weight>,
+    /// The counts of threads that had ended when they were recorded, where they were (`record -s`). One task that was
+    /// counted is missing: the one that has the counters as they were opened.
+    pub threads: Vec<ThreadCount>,
+}
+
+/// The count of an event in a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadCount {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// Number of events; `None` if the counters were never on the PMU.
+    pub count: Option<u64>,
+    /// True if the count is scaled, as the counters were on the PMU for a part of the time.
+    pub is_estimate: bool,
 }
 
 /// Weight of a function or stack.

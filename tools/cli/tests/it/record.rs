@@ -29,6 +29,7 @@ mod shown;
 mod signals;
 mod streams;
 mod switching;
+mod thread_counts;
 mod timing;
 mod top;
 mod top_in_tmux;
