@@ -147,7 +147,7 @@ impl EventBits {
             config1: self.config.config1,
             config2: self.config.config2,
             config3: self.config.config3,
-            bp_type: self.bp_type,
+            bp_type: self.config.bp_type,
             ..PerfEventAttr::default()
         }
     }
