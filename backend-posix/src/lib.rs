@@ -8,8 +8,10 @@ mod events;
 mod group;
 mod meter;
 mod sys;
+mod time_stamp;
 mod usage;
 
 pub use backend::PosixBackend;
 pub use events::Quantity;
 pub use group::PosixGroup;
+pub use time_stamp::time_stamp;

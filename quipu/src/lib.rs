@@ -53,6 +53,9 @@ pub use request::IntoGroups;
 pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
 pub use set_event::SetEvent;
 
+#[cfg(all(feature = "posix", unix))]
+pub use quipu_posix::time_stamp;
+
 pub use quipu_events_format::Formula;
 pub use quipu_hal::{
     Attributes, Backend, Capabilities, Count, Error, ErrorKind, Event, EventInfo, EventSpec,

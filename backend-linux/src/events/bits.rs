@@ -24,7 +24,7 @@ impl EventBits {
     pub(crate) fn of(config: PerfConfig) -> Self {
         Self {
             config,
-            ..Self::default()
+            probe: false,
         }
     }
 

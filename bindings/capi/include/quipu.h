@@ -249,6 +249,11 @@ enum quipu_event_flag
      * A preset: a formula over several events, each counted by itself.
      */
     QUIPU_EVENT_PRESET = 4,
+    /**
+     * Its group is read in user space, without a system call, whenever that is possible: by the thread that is counted,
+     * while the events have their counters.
+     */
+    QUIPU_EVENT_USER_READ = 8,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1936,6 +1941,19 @@ quipu_status quipu_decode(struct quipu_cpu *cpu,
                           char *name,
                           size_t size,
                           int *levels);
+
+/**
+ * Reads the time stamp counter of the CPU that the calling thread is on, without a system call: RDTSC of x86, CNTVCT_EL0
+ * of 64-bit ARM.
+ *
+ * It counts time at a rate of its own on today's CPUs, not the CPU's cycles, which the event "cycles" counts; it counts for
+ * the CPU, also while the thread is not running; the CPU may execute it before or after instructions beside it, a
+ * hypervisor may intercept it; and in a process that has disabled it (prctl(2), PR_SET_TSC) it ends the program.
+ * Counters of events are read without a system call by quipu_set_read() where QUIPU_EVENT_USER_READ says so.
+ *
+ * Returns QUIPU_EFEATURE on other CPUs.
+ */
+quipu_status quipu_time_stamp(uint64_t *out);
 
 /**
  * Makes a simulated PMU; a null `config` is the ready-made one. Name it in quipu_config to count on

@@ -25,6 +25,7 @@ mod sampler;
 mod set;
 mod sim;
 mod status;
+mod time_stamp;
 
 pub use config::*;
 pub use cpu::*;
@@ -39,3 +40,4 @@ pub use sampler::*;
 pub use set::*;
 pub use sim::*;
 pub use status::*;
+pub use time_stamp::*;

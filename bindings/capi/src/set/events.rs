@@ -43,6 +43,9 @@ pub enum quipu_event_flag {
     QUIPU_EVENT_GAUGE = 2,
     /// A preset: a formula over several events, each counted by itself.
     QUIPU_EVENT_PRESET = 4,
+    /// Its group is read in user space, without a system call, whenever that is possible: by the thread that is counted,
+    /// while the events have their counters.
+    QUIPU_EVENT_USER_READ = 8,
 }
 
 /// The simultaneity with which the events of a group are read.
@@ -117,6 +120,9 @@ pub unsafe extern "C" fn quipu_set_event_info(
     out: *mut quipu_event_info,
 ) -> quipu_status {
     with_open(set, "describe an event", |open| {
+        open.event(event)?;
+        let is_open = open.set.events()[event].error().is_none();
+        let user_read = is_open && open.set.user_read_obstacle(event).is_none();
         let (known, event) = open.event(event)?;
         let user_only = event.fell_back_to_user();
         let flag = |set: bool, flag: quipu_event_flag| if set { flag as u32 } else { 0 };
@@ -131,6 +137,10 @@ pub unsafe extern "C" fn quipu_set_event_info(
                 | flag(
                     known.form == Form::Preset,
                     quipu_event_flag::QUIPU_EVENT_PRESET,
+                )
+                | flag(
+                    user_read && known.form != Form::Preset,
+                    quipu_event_flag::QUIPU_EVENT_USER_READ,
                 ),
             name: known.name.as_ptr(),
             opened_as: pointer(known.opened_as.as_ref()),

@@ -6,7 +6,7 @@ use std::{env, fs};
 use cbindgen::{Builder, Config};
 
 /// The modules with something public, in the order in which a reader of the header wants them.
-const MODULES: [&str; 15] = [
+const MODULES: [&str; 16] = [
     "status",
     "last_error",
     "machine",
@@ -21,6 +21,7 @@ const MODULES: [&str; 15] = [
     "names",
     "cpu",
     "encoding",
+    "time_stamp",
     "sim",
 ];
 

@@ -68,6 +68,7 @@ fn null_is_refused_everywhere() {
     let refusals = refusals! {
         quipu_last_error(null_mut()) => QUIPU_EINVAL,
         quipu_backend_count(null_mut()) => QUIPU_EINVAL,
+        quipu_time_stamp(null_mut()) => QUIPU_EINVAL,
         quipu_backend_get(0, null_mut()) => QUIPU_EINVAL,
 
         quipu_set_create(null(), null_mut()) => QUIPU_EINVAL,

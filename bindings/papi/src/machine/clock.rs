@@ -28,15 +28,8 @@ fn cycles(nanoseconds: c_longlong) -> c_longlong {
 
 /// Returns the real time in cycles: the time stamp counter where there is one.
 pub(crate) fn real_cycles() -> c_longlong {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: every CPU of this architecture has the instruction, and Linux and the BSDs permit it.
-        unsafe { core::arch::x86_64::_rdtsc() }.cast_signed()
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        cycles(real())
-    }
+    let ticks = quipu::time_stamp().filter(|_| cfg!(target_arch = "x86_64"));
+    ticks.map_or_else(|| cycles(real()), u64::cast_signed)
 }
 
 /// Returns seconds of real time and of the calling thread's.
