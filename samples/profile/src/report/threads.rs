@@ -20,7 +20,7 @@ pub(super) struct EndedThreads {
     places: HashMap<(i32, i32), usize>,
 }
 
-/// What the counters of a thread read together: there may be one for each CPU that it ran on.
+/// Sums of the counters of a thread: there may be one for each CPU that it ran on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Read {
     value: u64,

@@ -1,4 +1,4 @@
-//! What events counted in each thread: `record -s`, `report -T`, as perf has them.
+//! Counts of events in each thread: `record -s`, `report -T`, as perf has them.
 
 use super::peer::{perf, recorded_by_perf};
 use super::{Bench, skip, stderr, stdout};
