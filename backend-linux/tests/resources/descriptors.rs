@@ -2,6 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use crate::alone;
 use crate::machine::{backend, open_descriptors, skip, user};
 use quipu_hal::{Attributes, Backend, GroupSpec, PmuEvent, Software, Target};
@@ -91,24 +93,8 @@ fn a_process_without_descriptors_learns_its_limit() {
         Ok(group) => group,
         Err(e) => return skip(TEST, e),
     };
-    let mut whole = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the kernel writes the limits to a live local.
-    assert_eq!(
-        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut whole) },
-        0
-    );
-    let few = libc::rlimit {
-        rlim_cur: 777,
-        ..whole
-    };
-    // SAFETY: the kernel reads the limits of a live local.
-    assert_eq!(
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const few) },
-        0
-    );
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("limits");
+    setrlimit(Resource::RLIMIT_NOFILE, 777, hard).expect("a lower limit");
     let mut groups = vec![first];
     let refused = loop {
         match open() {
@@ -116,11 +102,7 @@ fn a_process_without_descriptors_learns_its_limit() {
             Err(e) => break e,
         }
     };
-    // SAFETY: as above.
-    assert_eq!(
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const whole) },
-        0
-    );
+    setrlimit(Resource::RLIMIT_NOFILE, soft, hard).expect("as before");
     assert_eq!(refused.errno(), Some(libc::EMFILE), "{refused:#}");
     let hint = refused.hint().expect("what to do");
     assert!(hint.starts_with("the limit is 777;"), "{hint}");
