@@ -10,9 +10,10 @@ use std::process::Command;
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 10] = [
     "calibrated",
     "count_function",
+    "encoded",
     "multiplexed",
     "own_events",
     "plain_values",
@@ -31,6 +32,14 @@ const OWN_EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/ac
 
 fn arguments(example: &str) -> &'static [&'static str] {
     match example {
+        "encoded" => &[
+            "amd-zen4",
+            "cycles",
+            "perf::PERF_COUNT_SW_PAGE_FAULTS:u=1",
+            "PERF_COUNT_HW_CACHE_L1D:READ:MISS",
+            "amd64_fam19h_zen4::RETIRED_INSTRUCTIONS:c=1",
+            "mem:0x1000/8:w",
+        ],
         "own_events" => &[OWN_EVENTS, "acme-one", "ACME_FAULTS:u,NO_SUCH"],
         "why_not" => &["page-faults:u", "no-such-event"],
         _ => &[],
@@ -68,6 +77,7 @@ fn examples_do_the_same_in_c_and_in_cpp() {
         };
         assert!(of("simulated").ends_with("as expected\n"));
         assert_eq!(of("multiplexed"), MULTIPLEXED);
+        assert_eq!(of("encoded"), ENCODED);
 
         let why_not = of("why_not");
         let refusal = why_not.split("no-such-event: ").nth(1).expect("an answer");
@@ -199,6 +209,15 @@ fn no_valgrind() -> Option<String> {
 const SAMPLED: &str = "\
 samples wait: yes
 256 of 256 pages sampled once, 0 oftener, 0 samples lost
+";
+
+/// The numbers of include/uapi/linux/perf_event.h, and event 0xc0 with a counter mask of 1.
+const ENCODED: &str = "\
+cycles: type 0, config 0
+perf::PERF_COUNT_SW_PAGE_FAULTS:u=1: type 1, config 0x2
+PERF_COUNT_HW_CACHE_L1D:READ:MISS: type 3, config 0x10000
+amd64_fam19h_zen4::RETIRED_INSTRUCTIONS:c=1: type 4, config 0x10000c0
+mem:0x1000/8:w: type 5, config 0, config1 0x1000, config2 0x8, bp_type 2
 ";
 
 /// Two counters: cycles keeps one, and the others take turns on the second, three turns each.
