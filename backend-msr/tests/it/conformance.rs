@@ -19,7 +19,10 @@ fn every_generation_conforms() {
 
         // Registers of a CPU know nothing of tasks; everything else has to be there.
         let tasks = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
-        let on_exec = Features::INHERIT | Features::ENABLE_ON_EXEC | Features::USER_READS;
+        let on_exec = Features::INHERIT
+            | Features::INHERIT_THREAD
+            | Features::ENABLE_ON_EXEC
+            | Features::USER_READS;
         for (check, missing) in report.skipped() {
             let excused = match missing {
                 Missing::Target(kinds) => (tasks | TargetKinds::CGROUP).contains(kinds),

@@ -23,8 +23,11 @@ fn conforms(era: Era, processor: Processor, machine: SimulatedPctrFixture) {
 
     let tasks = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
     let other_cpus = TargetKinds::CPU | TargetKinds::ALL_CPUS | TargetKinds::CGROUP;
-    let absent =
-        Features::INHERIT | Features::ENABLE_ON_EXEC | Features::ANY_THREAD | Features::USER_READS;
+    let absent = Features::INHERIT
+        | Features::INHERIT_THREAD
+        | Features::ENABLE_ON_EXEC
+        | Features::ANY_THREAD
+        | Features::USER_READS;
     let unconstrained = matches!(processor.kind(), Some(CounterKind::P5 | CounterKind::Amd));
     for (check, missing) in report.skipped() {
         assert!(

@@ -102,8 +102,9 @@ impl<P: Pmu> Engine<P> {
         }
     }
 
-    /// Counts a group opened on a CPU; the first acquires the counters.
-    pub(super) fn open(&self, cpu: usize) -> Result<()> {
+    /// Adds an opened group; the first on a CPU acquires the counters.
+    pub(super) fn open(&self, group: &Arc<ScheduledGroup>) -> Result<()> {
+        let cpu = group.cpu;
         if self.core.drive == Drive::Background {
             let (pinning, working) = (Arc::clone(&self.core), Arc::clone(&self.core));
             let number = self.core.number(cpu);
@@ -121,14 +122,18 @@ impl<P: Pmu> Engine<P> {
                 },
             )?;
         }
-        self.on_cpu(cpu, move |core| core.with(cpu, Schedule::open))
+        let group = Arc::clone(group);
+        self.on_cpu(cpu, move |core| {
+            core.with(cpu, |schedule, at| schedule.open(at, group))
+        })
     }
 
-    /// Counts a group closed on a CPU; the last releases the counters.
-    pub(super) fn close(&self, cpu: usize) {
+    /// Removes a closed group; the last on a CPU releases the counters.
+    pub(super) fn close(&self, group: &Arc<ScheduledGroup>) {
+        let (cpu, group) = (group.cpu, Arc::clone(group));
         // An error has no receiver here; what keeps its registers is tried again in the end.
         let _ = self.on_cpu(cpu, move |core| {
-            core.with(cpu, Schedule::close);
+            core.with(cpu, |schedule, at| schedule.close(at, &group));
             Ok(())
         });
     }

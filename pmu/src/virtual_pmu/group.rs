@@ -49,11 +49,12 @@ impl<P: Pmu> VirtualGroup<P> {
         let together = core.pmu.sets_all_cpus();
         for cpus in cpus.chunks(if together { cpus.len() } else { 1 }) {
             let schedule = core.position(cpus[0]).unwrap_or(0);
-            engine.open(schedule)?;
             let members = Arc::clone(members);
             let (pinned, exclusive) = (attributes.pinned, attributes.exclusive);
             let scheduled = ScheduledGroup::new(schedule, cpus, members, pinned, exclusive);
-            group.scheduled.push(Arc::new(scheduled));
+            let scheduled = Arc::new(scheduled);
+            engine.open(&scheduled)?;
+            group.scheduled.push(scheduled);
         }
         if !attributes.disabled {
             group.enable()?;
@@ -168,7 +169,7 @@ impl<P: Pmu> Drop for VirtualGroup<P> {
         for group in &self.scheduled {
             // The error has no caller to go to; the registers are restored all the same.
             let _ = self.engine.disable(group);
-            self.engine.close(group.cpu);
+            self.engine.close(group);
         }
         self.engine.core.leave();
     }

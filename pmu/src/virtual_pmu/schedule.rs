@@ -1,5 +1,7 @@
 //! The schedule of one CPU: pinned groups first, then the others in turns.
 
+mod plan;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +40,8 @@ impl<P: Pmu> CpuContext<'_, P> {
 pub(super) struct Schedule {
     /// Groups that are open here.
     open: usize,
+    /// Those of them that are disabled.
+    disabled: Ring,
     /// Set while the counters are acquired.
     held: bool,
     /// Enabled pinned groups that are not in error, in the order they were enabled.
@@ -67,18 +71,24 @@ struct Scratch {
 }
 
 impl Schedule {
-    /// Counts an opened group; the first acquires the counters.
-    pub(super) fn open<P: Pmu>(&mut self, at: &CpuContext<'_, P>) -> Result<()> {
+    /// Adds an opened group, which is disabled; the first acquires the counters.
+    pub(super) fn open<P: Pmu>(
+        &mut self,
+        at: &CpuContext<'_, P>,
+        group: Arc<ScheduledGroup>,
+    ) -> Result<()> {
         if !self.held {
             at.pmu.acquire(at.cpu)?;
             self.held = true;
         }
         self.open += 1;
+        self.disabled.push_back(group);
         Ok(())
     }
 
-    /// Counts a closed group; the last releases the counters.
-    pub(super) fn close<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
+    /// Removes a disabled group that is closed; the last releases the counters.
+    pub(super) fn close<P: Pmu>(&mut self, at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>) {
+        self.disabled.remove(group);
         self.open -= 1;
         if self.open == 0 {
             // A release that was interrupted may succeed the second time.
@@ -107,6 +117,7 @@ impl Schedule {
         }
         let now = at.clock.now();
         group.change_times(|times| times.enable(now));
+        self.disabled.remove(group);
         if group.pinned {
             self.pinned.push(Arc::clone(group));
         } else if !group.needs_counters(at.shared()) {
@@ -124,6 +135,8 @@ impl Schedule {
         self.pinned.retain(|s| !Arc::ptr_eq(s, group));
         self.unlimited.retain(|s| !Arc::ptr_eq(s, group));
         self.ring.remove(group);
+        self.disabled.remove(group);
+        self.disabled.push_back(Arc::clone(group));
         self.reschedule(at, None);
         let now = at.clock.now();
         let counted = counted && !group.state().faulted.load(Ordering::Relaxed);
@@ -269,44 +282,6 @@ impl Schedule {
         scratch.arriving = arriving;
         scratch.clear();
         self.scratch = scratch;
-    }
-
-    /// Selects the groups to be on: every pinned group that fits, every one that needs no counter, and the ring from
-    /// its front up to the first that does not fit. Slots that are in use are the last choice, or none. So the work
-    /// depends on the slots, not on the number of waiting groups.
-    fn plan<P: Pmu>(
-        &self,
-        at: &CpuContext<'_, P>,
-        next: &mut Vec<Arc<ScheduledGroup>>,
-    ) -> Matching {
-        let (in_use, shared) = (at.pmu.in_use(at.cpu), at.shared());
-        let matching = Matching::new().with_last_choice(in_use.found);
-        let mut matching = matching.with_shared(shared);
-        let (mut first, mut alone) = (true, false);
-        let mut take = |group: &Arc<ScheduledGroup>| {
-            let needs_counters = group.needs_counters(shared);
-            let shut_out = alone || group.exclusive && !first;
-            if needs_counters && shut_out || next.iter().any(|other| group.conflicts(other)) {
-                return false;
-            }
-            let counts = group.is_active();
-            let members = group.members.iter();
-            let events = members.map(|member| member.allowed & !in_use.taken);
-            let preferred = group.slots().map(|slot| counts.then_some(slot));
-            let fits = matching.add_all(events.zip(preferred)).is_ok();
-            if fits {
-                if needs_counters {
-                    (first, alone) = (false, group.exclusive);
-                }
-                next.push(Arc::clone(group));
-            }
-            fits
-        };
-        for group in self.pinned.iter().chain(&self.unlimited) {
-            take(group);
-        }
-        let _first_that_waits = self.ring.iter().find(|group| !take(group));
-        matching
     }
 
     /// Sorts groups into those that stay, leave and arrive. With one enable for all counters, any change stops all

@@ -217,6 +217,67 @@ fn an_event_that_one_counter_can_count_does_not_wait_beside_a_free_one() {
     }
 }
 
+/// Then none of them loses time, though they are enabled one after the other.
+#[test]
+fn a_group_leaves_room_for_those_that_are_open_and_not_enabled_yet() {
+    let disabled = Attributes::default().with_disabled(true);
+    for order in [
+        ["CYCLES", "FLOPS", "PAGE_WALKS"],
+        ["PAGE_WALKS", "CYCLES", "FLOPS"],
+    ] {
+        let model = SimModel {
+            slots: (0..3).map(|n| Slot::general(n, 40)).collect(),
+            ..SimModel::default()
+        };
+        let clock = ManualClock::new();
+        let (pmu, backend) = backend(model, &clock, Scheduling::default());
+        let open = |name| {
+            let spec = GroupSpec::new([named(name)]).with_attributes(disabled);
+            backend.open_group(&spec, &Target::Cpu(0)).unwrap()
+        };
+        let mut groups = order.map(open);
+        for group in &mut groups {
+            group.enable().unwrap();
+            clock.advance(Duration::from_micros(10));
+        }
+        assert_eq!(pmu.calls(SimOperation::Stop), 0, "{order:?}");
+        assert!(pmu.registers(0).iter().all(|register| register.counting));
+    }
+}
+
+/// A group that counts does not move for one that may never be enabled, nor is a counter taken that was found set.
+#[test]
+fn room_for_a_disabled_group_costs_the_others_nothing() {
+    let disabled = Attributes::default().with_disabled(true);
+    let model = || SimModel {
+        slots: (0..2).map(|n| Slot::general(n, 40)).collect(),
+        ..SimModel::default()
+    };
+    let counting = |pmu: &SimPmu| {
+        let registers = pmu.registers(0);
+        [registers[0].counting, registers[1].counting]
+    };
+    let clock = ManualClock::new();
+    let (pmu, backend_of_free) = backend(model(), &clock, Scheduling::default());
+    let flops = GroupSpec::new([named("FLOPS")]).with_attributes(disabled);
+    let mut early = open(&backend_of_free, &[Hardware::Cycles], 1).remove(0);
+    let _flops = backend_of_free.open_group(&flops, &Target::Cpu(0)).unwrap();
+    let _late = open(&backend_of_free, &[Hardware::Cycles], 1);
+    assert_eq!(pmu.calls(SimOperation::Stop), 0);
+    early.disable().unwrap();
+    assert_eq!(counting(&pmu), [false, true]);
+    let (pmu, backend_of_set) = backend(model(), &clock, Scheduling::default());
+    let select = SimSelect::new(3).bits();
+    let left = SimRegister {
+        select,
+        ..SimRegister::default()
+    };
+    pmu.overwrite(0, 1, left);
+    let _flops = backend_of_set.open_group(&flops, &Target::Cpu(0)).unwrap();
+    let _cycles = open(&backend_of_set, &[Hardware::Cycles], 1);
+    assert_eq!(counting(&pmu), [true, false]);
+}
+
 #[test]
 fn counters_that_were_found_set_are_the_last_choice() {
     let clock = ManualClock::new();

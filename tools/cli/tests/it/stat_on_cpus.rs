@@ -168,6 +168,17 @@ fn an_event_of_one_counter_is_counted_beside_one_of_any_in_either_order() {
         assert_eq!(count(&report, last), "1,000", "{report}");
         assert!(!report.contains("<not counted>"), "{report}");
     }
+    // With an enable for each counter none has to stop for the other.
+    for events in [
+        "INST_RETIRED:u,FP_COMP_OPS_EXE:u",
+        "FP_COMP_OPS_EXE:u,INST_RETIRED:u",
+    ] {
+        let arguments = ["--simulate", "amd64-2019:core", "-e", events, "true"];
+        let (_, report) = report(stat(&arguments).output().expect("it starts"));
+        for event in events.split(',') {
+            assert_eq!(count(&report, event), "1,000", "{report}");
+        }
+    }
 }
 
 /// The task of counting by registers, without root and without the hardware.
