@@ -226,7 +226,7 @@ impl fmt::Debug for dyn Group + '_ {
 
 /// Reading without a system call, where the operating system gives user mode the registers.
 ///
-/// [`Group::read`] does so by itself whenever it can, and nobody has to ask for it here. This is for
+/// [`Group::read`] does so by itself whenever it can, and need not be asked for it here. This is for
 /// those who compare the two, and for code that may not enter the kernel.
 pub trait UserReads {
     /// Reads every member in every part without a system call. False when that is not possible on

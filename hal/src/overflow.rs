@@ -13,7 +13,7 @@ use crate::Result;
 pub struct OverflowSignal {
     /// The number of occurrences from one overflow to the next.
     pub period: u64,
-    /// The number of the signal. Real-time signals tell the descriptor of the counter (`si_fd`) and are queued.
+    /// The number of the signal. Real-time signals carry the descriptor of the counter (`si_fd`) and are queued.
     pub signal: i32,
 }
 

@@ -75,7 +75,7 @@ impl Reading {
     /// times. It scales like any reading.
     ///
     /// There must have been no reset in between; where a field would run backwards it is 0 (use
-    /// [`checked_since`](Self::checked_since) to be told).
+    /// [`checked_since`](Self::checked_since) for an error).
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {

@@ -241,7 +241,7 @@ impl<'a> EventCount<'a> {
     /// Returns the total over all parts, each scaled by its own times.
     ///
     /// That of a preset of several events is the value of its formula;
-    /// [`no_value`](Self::no_value) tells why there is none.
+    /// [`no_value`](Self::no_value) has the reason why there is none.
     ///
     /// # Errors
     /// The reason why the event could not be opened, or its group not be read;

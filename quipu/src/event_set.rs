@@ -133,7 +133,7 @@ impl EventSet {
     /// descriptor it has open.
     ///
     /// # Errors
-    /// The first error of a backend; the groups after it are still told to start.
+    /// The first error of a backend; the groups after it are still started.
     pub fn enable(&mut self) -> Result<()> {
         match self.start_at_once()? {
             true => Ok(()),
@@ -187,7 +187,7 @@ impl EventSet {
     /// Stops counting, group by group. Values and times are kept.
     ///
     /// # Errors
-    /// The first error of a backend; the groups after it are still told to stop.
+    /// The first error of a backend; the groups after it are still stopped.
     pub fn disable(&mut self) -> Result<()> {
         self.each(Group::disable)
     }

@@ -90,7 +90,7 @@ impl NativeEvents {
     /// # Errors
     /// As [`database`](Self::database); [`UnsupportedFeature`](quipu_hal::ErrorKind::UnsupportedFeature)
     /// or [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) when the database does not know this CPU
-    /// or the system does not tell which it is; [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration)
+    /// or the system does not say which it is; [`InvalidConfiguration`](quipu_hal::ErrorKind::InvalidConfiguration)
     /// when there is none of the [id](Self::for_cpu).
     pub fn tables(&self) -> Result<&[CpuTable]> {
         self.open()?.tables.as_deref().map_err(Clone::clone)

@@ -19,7 +19,7 @@ pub struct Breakpoint {
 
 /// The accesses that a breakpoint counts.
 ///
-/// Exhaustive: the debug registers tell no others apart.
+/// Exhaustive: the debug registers have no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BreakpointAccess {
     /// Reads. x86 has no such breakpoint and refuses it; ask for [`ReadWrite`](Self::ReadWrite).

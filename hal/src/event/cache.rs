@@ -3,7 +3,7 @@
 /// A generalized cache event.
 ///
 /// Linux's `PERF_TYPE_HW_CACHE`: config = cache | operation << 8 | result << 16 (perf_event_open(2)).
-/// Not every combination makes sense (nobody writes to an instruction cache); which ones a CPU can
+/// Not every combination makes sense (an instruction cache is not written to); which ones a CPU can
 /// count is the backend's to say.
 ///
 /// Exhaustive: an event of perf_event_open(2) has these three parts.
