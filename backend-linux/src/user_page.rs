@@ -41,6 +41,9 @@ impl PageCapabilities {
     /// The abilities that reading a value takes.
     pub const VALUE: Self = Self::BIT0_IS_DEPRECATED.union(Self::USER_RDPMC);
 
+    /// The abilities that the time of perf_event's clock takes.
+    const CLOCK: Self = Self::BIT0_IS_DEPRECATED.union(Self::USER_TIME_ZERO);
+
     /// The abilities that reading a value and its times takes.
     pub const READABLE: Self = Self::BIT0_IS_DEPRECATED
         .union(Self::USER_RDPMC)
@@ -257,13 +260,27 @@ impl UserPage {
     pub fn clock(&self, registers: &impl Registers) -> Option<u64> {
         self.settled(|| {
             let capabilities = self.capabilities();
-            if !capabilities
-                .contains(PageCapabilities::BIT0_IS_DEPRECATED | PageCapabilities::USER_TIME_ZERO)
-            {
+            if !capabilities.contains(PageCapabilities::CLOCK) {
                 return None;
             }
             let now = self.nanoseconds(capabilities, registers);
             Some(self.time_zero.load().wrapping_add(now))
+        })
+    }
+
+    /// Returns the CPU's cycle counter (the time stamp counter of x86) at a time of perf_event's clock, such as that of a
+    /// sample: the first cycle that [`clock`](Self::clock) takes to be not before it. `None` where the page does not say,
+    /// and for times before the counter started.
+    pub fn cycles_at(&self, time: u64) -> Option<u64> {
+        self.settled(|| {
+            if !self.capabilities().contains(PageCapabilities::CLOCK) {
+                return None;
+            }
+            let since = u128::from(time.checked_sub(self.time_zero.load())?);
+            let shift = self.time_shift.load(Ordering::Relaxed) & 63;
+            let mult = u128::from(self.time_mult.load(Ordering::Relaxed));
+            let cycles = (since << shift).checked_add(mult)?.checked_sub(1)?;
+            u64::try_from(cycles.checked_div(mult)?).ok()
         })
     }
 
@@ -382,6 +399,49 @@ pub(crate) mod tests {
         let found = |member: usize, value, _| values[member] = value;
         leader.read_group_at(&others, &Changing(meanwhile), times, found)?;
         Some(values)
+    }
+
+    /// A cycle counter that stands still.
+    struct At(u64);
+
+    impl Registers for At {
+        fn counter(&self, _: u32) -> Option<u64> {
+            unreachable!("the clock takes no counter")
+        }
+
+        fn cycles(&self) -> u64 {
+            self.0
+        }
+    }
+
+    /// By one cycle in two nanoseconds, and as a time stamp counter of 2.7 GHz.
+    #[test]
+    fn a_time_is_that_of_the_first_cycle_not_before_it() {
+        let mut fields = PageFields {
+            capabilities: PageCapabilities::CLOCK,
+            time_mult: 2,
+            time_zero: 1000,
+            ..fields(0, 0)
+        };
+        let page = UserPage::recorded(&fields);
+        let times = [1000, 1001, 1002, 1003];
+        assert_eq!(
+            times.map(|time| page.cycles_at(time)),
+            [0, 1, 1, 2].map(Some)
+        );
+        assert_eq!(page.cycles_at(999), None, "before the counter started");
+        (fields.time_mult, fields.time_shift) = (397_682_157, 30);
+        let page = UserPage::recorded(&fields);
+        for time in [1001, 123_456_789, 98_765_432_109_876] {
+            let cycles = page.cycles_at(time).expect("a time since the start");
+            assert!(page.clock(&At(cycles)) >= Some(time), "{time}: {cycles}");
+            assert!(page.clock(&At(cycles - 1)) < Some(time), "{time}: {cycles}");
+        }
+        assert_eq!(page.cycles_at(u64::MAX), None, "beyond 64 bits");
+        fields.time_mult = 0;
+        assert_eq!(UserPage::recorded(&fields).cycles_at(1001), None);
+        (fields.time_mult, fields.capabilities) = (2, PageCapabilities::READABLE);
+        assert_eq!(UserPage::recorded(&fields).cycles_at(1001), None);
     }
 
     #[test]
