@@ -62,6 +62,8 @@ macro_rules! assert_report {
             (r"(?m)^ +[0-9]+\.[0-9]{9}", "[time]"),
             (r#""interval":[0-9.]+"#, r#""interval":[time]"#),
             (r"(process|thread) [0-9]+", "$1 [id]"),
+            // Padded by the length of its number.
+            (r"it-[0-9a-f]+-[0-9]+ +", "[thread] "),
             (r"it-[0-9a-f]+-[0-9]+", "[thread]"),
         ]}, { insta::assert_snapshot!($text) });
     };
