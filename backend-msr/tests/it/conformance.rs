@@ -21,6 +21,7 @@ fn every_generation_conforms() {
         let tasks = TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
         let on_exec = Features::INHERIT
             | Features::INHERIT_THREAD
+            | Features::REMOVE_ON_EXEC
             | Features::ENABLE_ON_EXEC
             | Features::USER_READS;
         for (check, missing) in report.skipped() {

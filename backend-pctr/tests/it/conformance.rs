@@ -25,6 +25,7 @@ fn conforms(era: Era, processor: Processor, machine: SimulatedPctrFixture) {
     let other_cpus = TargetKinds::CPU | TargetKinds::ALL_CPUS | TargetKinds::CGROUP;
     let absent = Features::INHERIT
         | Features::INHERIT_THREAD
+        | Features::REMOVE_ON_EXEC
         | Features::ENABLE_ON_EXEC
         | Features::ANY_THREAD
         | Features::USER_READS;

@@ -62,7 +62,8 @@ pub(crate) enum Command {
         /// The directory of the records
         directory: PathBuf,
     },
-    /// Put the records in a directory into a table, each in the column of its name
+    /// Put the records in a directory into a table, each in the column of its name, and the page of it
+    /// into TABLE-results.md, if that is there
     Record {
         /// The table, docs/conformance.tsv
         table: PathBuf,

@@ -136,6 +136,11 @@ fn reports(command: &Command) -> Result<bool> {
             let mut kept = Table::read(table)?;
             kept.put(&read_records(directory)?);
             into_file(table, |out| kept.write(out))?;
+            // So that a page that is kept beside the table is always of it.
+            let page = table.with_file_name(page_beside(table));
+            if page.exists() {
+                into_file(&page, |out| output::markdown(&kept.page(), out))?;
+            }
             Ok(true)
         }
         Command::Page { table, format } => {
@@ -151,6 +156,12 @@ fn reports(command: &Command) -> Result<bool> {
             Ok(comparison::write(&kept, &now, &mut out)?)
         }
     }
+}
+
+/// Returns the name of the page of a table: `conformance-results.md` of `conformance.tsv`.
+fn page_beside(table: &Path) -> String {
+    let stem = table.file_stem().unwrap_or_default();
+    format!("{}-results.md", stem.to_string_lossy())
 }
 
 /// Reads the records of a directory, of which there is at least one.

@@ -48,6 +48,18 @@ fn the_page_of_the_table_is_up_to_date() {
     );
 }
 
+#[test]
+fn a_page_beside_the_table_is_kept_up() {
+    let kept = Kept::new(&["--filter", "reset."]);
+    assert!(!Path::new(&kept.path("table-results.md")).exists());
+    fs::write(kept.path("table-results.md"), "old").expect("written");
+    conform(&["record", &kept.path("table.tsv"), &kept.path("now")])
+        .assert()
+        .success();
+    let page = fs::read_to_string(kept.path("table-results.md")).expect("written");
+    assert!(page.contains("| sim | sim | any |"), "{page}");
+}
+
 /// Simulated machines are everywhere. After a change that is meant to move what passes on them:
 /// `quipu-conform simulated DIR && quipu-conform record conformance/runner/tests/it/simulated.tsv DIR`.
 #[cfg(unix)]
