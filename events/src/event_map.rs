@@ -72,6 +72,17 @@ impl CpuEvents {
         if let Some(preset) = self.table.preset(name) {
             return self.preset(name, preset.formula, filter);
         }
+        if let Some((pmu, _)) = name.split_once("::")
+            && !pmu.is_empty()
+            && !self.table.has_pmu(pmu)
+        {
+            let own = self.table.pmu_names().last();
+            let own = own.copied().unwrap_or(self.table.id());
+            return Err(self.unsupported(name).with_reason(format!(
+                "the PMU of this CPU is {own}, and not {}",
+                shortened(pmu)
+            )));
+        }
         Err(self.name_error(name, &error))
     }
 

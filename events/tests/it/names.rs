@@ -40,6 +40,28 @@ fn both_spellings_and_any_letter_case_mean_the_same() {
     assert_eq!(config(&skl, "PAPI_TOT_INS"), (0xc0, 0));
 }
 
+/// libpfm4's name of the PMU and the id of the CPU stand in front of an event; another PMU's is refused by name.
+#[test]
+fn the_pmu_may_stand_in_front_if_it_is_the_cpus() {
+    let skl = events("intel-skl", Interface::Linux);
+    for name in [
+        "skl::INST_RETIRED:c=1",
+        "SKL::INST_RETIRED:c=1",
+        "intel-skl::inst_retired.any_p:cmask=1",
+    ] {
+        assert_eq!(config(&skl, name), (0x100_00c0, 0), "{name}");
+    }
+    assert!(skl.ends_in_mask("skl::L2_RQSTS:MISS"));
+    assert!(skl.has_event("skl::L2_RQSTS") && !skl.has_event("hsw::L2_RQSTS"));
+    let other = Event::Named("hsw::L2_RQSTS.MISS".to_owned());
+    let refused = skl.resolve(&other, Filter::all()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
+    assert_eq!(
+        refused.reason(),
+        Some("the PMU of this CPU is skl, and not hsw")
+    );
+}
+
 #[test]
 fn modifiers_change_the_bits() {
     let skl = events("intel-skl", Interface::Linux);
