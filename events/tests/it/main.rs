@@ -16,5 +16,6 @@ mod metrics;
 mod names;
 mod papi;
 mod pctr;
+mod raw_bits;
 mod tables;
 mod uncore;
