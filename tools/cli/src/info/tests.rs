@@ -10,7 +10,7 @@ use super::facts::{
     SelectionFacts,
 };
 use super::linux::{self, Tried};
-use super::linux_facts::{CounterFacts, CounterTestFacts, LimitFact, LimitFacts};
+use super::linux_facts::{CounterFacts, CounterTestFacts};
 use super::refusal::Refusal;
 use super::report::text;
 
@@ -70,6 +70,11 @@ fn linux_machine(machine: &str, user: &User) -> Facts {
     );
     write(root, "proc/self/status", user.status);
     write(root, "proc/self/uid_map", "0 0 4294967295\n");
+    write(
+        root,
+        "proc/self/limits",
+        "Max open files  1024  524288  files\nMax locked memory  8388608  8388608  bytes\n",
+    );
     let test = |pmu: &str, state: &str| CounterTestFacts {
         pmu: Some(pmu.to_owned()),
         ..CounterTestFacts::untested(state)
@@ -86,21 +91,7 @@ fn linux_machine(machine: &str, user: &User) -> Facts {
         tests,
         ..CounterFacts::default()
     };
-    let mut facts = linux::add(facts("linux"), root, counters, &user.tried);
-    if let Some(linux) = &mut facts.linux {
-        // Those of this process are what getrlimit(2) says.
-        let limit = |soft, hard| {
-            Some(LimitFact {
-                soft: Some(soft),
-                hard: Some(hard),
-            })
-        };
-        linux.limits = LimitFacts {
-            open_files: limit(1024, 524_288),
-            locked_memory: limit(8 << 20, 8 << 20),
-        };
-    }
-    facts
+    linux::add(facts("linux"), root, counters, &user.tried)
 }
 
 /// Returns the facts of a machine with a system, of which nothing but the backends is known.
