@@ -40,6 +40,17 @@ fn without_the_fallback_a_task_is_refused() {
     assert_eq!(set.events()[0].fell_back_to_cpus(), None);
 }
 
+/// What says which tasks are counted says nothing of CPUs.
+#[test]
+fn cpus_are_counted_whichever_tasks_were_asked_for() {
+    for fallback in [false, true] {
+        let mut builder = cycles(&ManualClock::new());
+        builder.inherit_thread(true).remove_on_exec(true);
+        let set = builder.cpu_fallback(fallback).open().expect("a set");
+        assert_eq!(set.events()[0].error().is_none(), fallback);
+    }
+}
+
 #[test]
 fn with_it_the_cpus_are_counted_between_their_start_and_their_stop() {
     let clock = ManualClock::new();

@@ -360,7 +360,21 @@ fn a_group_is_opened_with_the_attributes_of_its_set_and_its_own() {
             inherited.with_exclusive(true),
         ]
     );
-    builder.inherit(false);
+    builder.inherit_thread(true).remove_on_exec(true);
+    let of_threads = |group: Attributes| {
+        let group = group.with_inherit_thread(true);
+        group.with_remove_on_exec(true)
+    };
+    let each = [
+        inherited.with_pinned(true),
+        inherited,
+        inherited.with_exclusive(true),
+    ];
+    assert_eq!(asked(&builder), each.map(of_threads));
+    builder
+        .inherit(false)
+        .inherit_thread(false)
+        .remove_on_exec(false);
     let own = [plain.with_pinned(true), plain, plain.with_exclusive(true)];
     assert_eq!(asked(&builder), own);
 }
