@@ -190,7 +190,10 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 fn note_on_threads(events: &[&EventProfile], shown: bool) -> Option<String> {
     let threads = events.iter().map(|event| event.threads.len()).max();
     match (threads.unwrap_or(0), shown) {
-        (0, true) => Some("there are no counts of threads; record -s records them".to_owned()),
+        (0, true) => Some(
+            "there are no counts of threads: record -s records those that a command makes"
+                .to_owned(),
+        ),
         (threads @ 1.., false) => Some(format!(
             "the file has the counts of {threads} threads too; -T shows them"
         )),

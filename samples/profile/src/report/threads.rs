@@ -110,6 +110,9 @@ pub(super) fn table(out: &mut String, events: &[&EventProfile], separator: Optio
             row[column] = thread.text();
         }
     }
+    if threads.is_empty() {
+        return;
+    }
     let titles = events.iter().map(|event| escaped(&event.name).into_owned());
     let titles = ["PID".to_owned(), "TID".to_owned()]
         .into_iter()
