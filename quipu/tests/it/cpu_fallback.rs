@@ -40,7 +40,7 @@ fn without_the_fallback_a_task_is_refused() {
     assert_eq!(set.events()[0].fell_back_to_cpus(), None);
 }
 
-/// What says which tasks are counted says nothing of CPUs.
+/// Attributes that say which tasks are counted do not hold for CPUs.
 #[test]
 fn cpus_are_counted_whichever_tasks_were_asked_for() {
     for fallback in [false, true] {
