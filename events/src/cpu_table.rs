@@ -12,7 +12,7 @@ use crate::layers::{Layer, LayerFile, Layers};
 use crate::pmu_names::pmu_names;
 use crate::standard_presets;
 
-/// One CPU's table, through all layers of a [`Database`].
+/// One CPU's table, through all layers of a [`Database`](crate::Database).
 ///
 /// ```
 /// use quipu_events::Database;

@@ -20,7 +20,7 @@ pub struct EventDetails {
     /// The mask's part of the name; empty for the event alone.
     pub mask: String,
     /// The event number: the whole config word on CPUs whose events are numbers of Linux's driver
-    /// ([`Scheme::Perf`]).
+    /// ([`Scheme::Perf`](quipu_hal::Scheme::Perf)).
     pub code: u64,
     /// The unit mask.
     pub unit_mask: u8,
