@@ -83,7 +83,7 @@ pub(super) fn read(fd: BorrowedFd<'_>, words: &mut [u64], _leaves_returns: bool)
     let (to, length) = (words.as_mut_ptr().cast(), size_of_val(words));
     // SAFETY: the call writes to the words, of which any bytes are valid.
     match unsafe { libc::read(fd.as_raw_fd(), to, length) } {
-        -1 => -(super::last_errno() as isize),
+        -1 => -(super::errno::last_errno() as isize),
         bytes => bytes,
     }
 }
