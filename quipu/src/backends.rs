@@ -27,8 +27,9 @@ pub struct Machine {
 /// One backend: usable, or the reason why it is not.
 pub struct BackendStatus {
     name: &'static str,
-    is_of_this_system: bool,
-    state: Result<Arc<dyn Backend>>,
+    /// False for a backend of another system, and for one that was left out of this build.
+    pub(crate) is_of_this_system: bool,
+    pub(crate) state: Result<Arc<dyn Backend>>,
 }
 
 impl Machine {
@@ -222,11 +223,6 @@ impl BackendStatus {
             is_of_this_system: false,
             ..Self::new(name, Err(error))
         }
-    }
-
-    /// Returns false if it is a backend of another system, or was left out of this build.
-    pub(crate) fn is_of_this_system(&self) -> bool {
-        self.is_of_this_system
     }
 
     /// Returns the backend's name: `linux`.

@@ -34,20 +34,23 @@ impl Machine {
     /// ([`Backend::restore_failures`]).
     pub fn restore_failures(&self) -> Vec<Error> {
         let chosen = self.counter_backends.get().and_then(|c| c.as_ref().ok());
-        // A backend reports each failure once, so it may be asked twice.
-        let used = self.usable().chain(chosen.into_iter().flatten());
+        // Those that count other events too are among the usable ones.
+        let by_consent = chosen.into_iter().flatten();
+        let by_consent =
+            by_consent.filter(|b| self.usable().all(|usable| usable.name() != b.name()));
+        let used = self.usable().chain(by_consent);
         used.flat_map(Backend::restore_failures).collect()
     }
 
     fn choose(&self) -> Result<Vec<Arc<dyn Backend>>> {
         let listed = self.native.listed_backends().unwrap_or_default();
         if listed.is_empty() {
-            let with_consent = self.on_request_by_consent();
-            let mut backends = self.require();
-            if let (Ok(backends), Some(registers)) = (&mut backends, with_consent) {
-                backends.extend(registers.backend().cloned());
+            let mut backends = self.require()?;
+            if self.consents() {
+                let allowed = self.on_request().iter();
+                backends.extend(allowed.filter_map(|status| status.backend().cloned()));
             }
-            return backends;
+            return Ok(backends);
         }
         let mut usable = Vec::new();
         let mut obstacles = Vec::new();
@@ -67,28 +70,23 @@ impl Machine {
     fn listed(&self, name: &str) -> Result<Arc<dyn Backend>, Obstacle> {
         let is_it = |status: &&BackendStatus| status.name() == name;
         if let Some(status) = self.backends().iter().find(is_it) {
-            return status.backend().cloned().ok_or_else(|| {
-                let error = status.error().cloned();
-                match status.is_of_this_system() {
+            return status
+                .state
+                .clone()
+                .map_err(|error| match status.is_of_this_system {
                     true => Obstacle::Refused(error),
-                    false => Obstacle::Other(error.map_or_else(String::new, |e| reason_of(&e))),
-                }
-            });
+                    false => Obstacle::Other(reason_of(&error)),
+                });
         }
         match self.on_request().iter().find(is_it) {
             None => Err(Obstacle::Other(
                 "this program has no backend of that name".to_owned(),
             )),
-            Some(status) => match status.backend() {
-                Some(backend) if self.consents() => Ok(Arc::clone(backend)),
-                _ => Err(Obstacle::Consent(status.error().cloned())),
+            Some(status) => match &status.state {
+                Ok(backend) if self.consents() => Ok(Arc::clone(backend)),
+                state => Err(Obstacle::Consent(state.as_ref().err().cloned())),
             },
         }
-    }
-
-    /// Returns the backend that needs consent and has it.
-    fn on_request_by_consent(&self) -> Option<&BackendStatus> {
-        self.consents().then(|| self.on_request().first()).flatten()
     }
 
     /// Returns the reason why the CPU's counters are not counted with here unless a backend is named, on systems where
@@ -105,8 +103,8 @@ impl Machine {
 /// The reason why a listed backend is not used.
 enum Obstacle {
     /// It is of this system, and cannot be used.
-    Refused(Option<Error>),
-    /// It writes registers, and nobody consented; or it cannot be used with consent either.
+    Refused(Error),
+    /// It writes registers without consent to that, or cannot be used with consent either.
     Consent(Option<Error>),
     /// It is of another system, or unknown.
     Other(String),
@@ -118,8 +116,7 @@ fn none_usable(listed: &[&str], obstacles: Vec<Obstacle>) -> Error {
     let mut consent = None;
     for (name, obstacle) in listed.iter().zip(obstacles) {
         match obstacle {
-            Obstacle::Refused(Some(error)) => return error,
-            Obstacle::Refused(None) => {}
+            Obstacle::Refused(error) => return error,
             Obstacle::Consent(error) => {
                 consent.get_or_insert_with(|| needs_consent(error.as_ref()));
             }

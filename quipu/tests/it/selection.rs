@@ -8,7 +8,7 @@ use quipu::msr::sim::{Generation, SimulatedMsrs};
 use quipu::msr::{MsrPmu, Options};
 use quipu::{EventSet, Machine, NativeEvents, Target};
 use quipu_events::{Database, Interface};
-use quipu_hal::{Backend, ErrorKind, EventMap};
+use quipu_hal::{Backend, Capabilities, ErrorKind, EventMap, Group, GroupSpec};
 use quipu_pctr::simulation::{Era, Processor, SimMachine};
 use quipu_pmu::{ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, VirtualPmu};
 
@@ -197,4 +197,37 @@ fn consent_is_a_key_of_files_that_root_alone_writes() {
     let machine = Machine::with_native_events(Arc::new(native())).with_backend(registers());
     assert!(machine.consents());
     assert_eq!(counts(machine, EVENT).expect("counted"), "msr");
+}
+
+/// A backend that is used for events of the CPU and for others is asked once.
+#[test]
+fn a_register_that_was_not_put_back_is_reported_once() {
+    struct Lost(Arc<dyn Backend>);
+
+    impl Backend for Lost {
+        fn name(&self) -> &'static str {
+            "sim"
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            self.0.capabilities()
+        }
+
+        fn open(&self, spec: &GroupSpec, target: &Target) -> quipu::Result<Box<dyn Group>> {
+            self.0.open(spec, target)
+        }
+
+        fn restore_failures(&self) -> Vec<quipu::Error> {
+            vec![quipu::Error::new(ErrorKind::Os, "put back a register")]
+        }
+    }
+
+    let machine = machine(r#""sim""#).with_backend(Arc::new(Lost(own())));
+    assert_eq!(
+        machine.restore_failures().len(),
+        1,
+        "before anything is counted"
+    );
+    assert_eq!(machine.for_counters().expect("it is listed").len(), 1);
+    assert_eq!(machine.restore_failures().len(), 1, "and afterwards");
 }
