@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quipu_hal::{
-    Attributes, Capabilities, Error, EventSpec, Features, Group, GroupSpec, ReadBuf, Reading,
-    Simultaneity, Target, TargetKinds,
+    Attributes, Capabilities, Error, ErrorKind, EventSpec, Features, Group, GroupSpec, ReadBuf,
+    Reading, Simultaneity, Target, TargetKinds,
 };
 
 use crate::verdict::{Missing, Outcome, Stop, ensure_eq};
@@ -324,6 +324,26 @@ impl<'a> Context<'a> {
     /// Opens a group of one that does not count yet.
     pub(crate) fn open_stopped(&self, event: &EventSpec) -> Outcome<BoxGroup> {
         self.open(&stopped([event.clone()]))
+    }
+
+    /// Ensures that a backend which does not claim a feature refuses a group that asks for it. Skips where it is claimed,
+    /// as `inapplicable` says.
+    pub(crate) fn refused_without(
+        &self,
+        feature: Features,
+        inapplicable: &'static str,
+        asking: impl FnOnce(EventSpec) -> GroupSpec,
+    ) -> Outcome {
+        if self.capabilities().features.contains(feature) {
+            return Err(Missing::Inapplicable(inapplicable).into());
+        }
+        let error = self.refusal(&asking(self.exact()?), &self.fixture().target())?;
+        ensure_eq!(
+            error.kind(),
+            ErrorKind::UnsupportedFeature,
+            "the kind of \"{error}\""
+        );
+        Ok(())
     }
 
     /// The error of an opening that has to be refused.

@@ -1,10 +1,10 @@
 //! Exclusive groups are alone on the PMU while they run.
 
-use quipu_hal::{Attributes, ErrorKind, Features, GroupSpec};
+use quipu_hal::{Attributes, Features, GroupSpec};
 
 use crate::Check;
 use crate::context::Context;
-use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
+use crate::verdict::{Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -88,18 +88,5 @@ fn takes_turns(context: &Context<'_>) -> Outcome {
 }
 
 fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    if context
-        .capabilities()
-        .features
-        .contains(Features::EXCLUSIVE)
-    {
-        return Err(Missing::Inapplicable("groups can be exclusive").into());
-    }
-    let error = context.refusal(&exclusive(context.exact()?), &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    context.refused_without(Features::EXCLUSIVE, "groups can be exclusive", exclusive)
 }

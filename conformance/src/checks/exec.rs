@@ -1,13 +1,11 @@
 //! Enable-on-exec: counting begins when the target executes a new program.
 
-use quipu_hal::{
-    Attributes, ErrorKind, EventSpec, Features, GroupSpec, Reading, Target, TargetKinds,
-};
+use quipu_hal::{Attributes, EventSpec, Features, GroupSpec, Reading, Target, TargetKinds};
 
 use crate::Check;
 use crate::child::Waiting;
 use crate::context::{Context, stopped};
-use crate::verdict::{Missing, Outcome, ensure, ensure_eq};
+use crate::verdict::{Outcome, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -147,22 +145,15 @@ fn removed(context: &Context<'_>) -> Outcome {
 }
 
 fn removal_refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    if context
-        .capabilities()
-        .features
-        .contains(Features::REMOVE_ON_EXEC)
-    {
-        return Err(Missing::Inapplicable("groups can be removed on exec").into());
-    }
-    let mut spec = GroupSpec::single(context.exact()?);
-    spec.attributes.remove_on_exec = true;
-    let error = context.refusal(&spec, &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    context.refused_without(
+        Features::REMOVE_ON_EXEC,
+        "groups can be removed on exec",
+        |event| {
+            let mut spec = GroupSpec::single(event);
+            spec.attributes.remove_on_exec = true;
+            spec
+        },
+    )
 }
 
 fn not_enabled_without(context: &Context<'_>) -> Outcome {
@@ -179,16 +170,9 @@ fn not_enabled_without(context: &Context<'_>) -> Outcome {
 }
 
 fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    let features = context.capabilities().features;
-    if features.contains(Features::ENABLE_ON_EXEC) {
-        return Err(Missing::Inapplicable("groups can be enabled on exec").into());
-    }
-    let spec = on_exec(context.exact()?, true);
-    let error = context.refusal(&spec, &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    context.refused_without(
+        Features::ENABLE_ON_EXEC,
+        "groups can be enabled on exec",
+        |event| on_exec(event, true),
+    )
 }

@@ -2,11 +2,11 @@
 
 use std::thread;
 
-use quipu_hal::{Attributes, ErrorKind, EventSpec, Features, GroupSpec, Target};
+use quipu_hal::{Attributes, EventSpec, Features, GroupSpec, Target};
 
 use crate::child::{self, Waiting};
 use crate::context::{Context, stopped};
-use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::verdict::{Outcome, Stop, ensure};
 use crate::{Ability, Check};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -171,22 +171,30 @@ fn reset_forgets_children(context: &Context<'_>) -> Outcome {
     Ok(())
 }
 
-fn processes_are_counted(context: &Context<'_>) -> Outcome {
-    context.need(Features::INHERIT)?;
+/// Returns what an event counts of this thread alone, and in a group of this thread, while a process is started.
+fn while_a_process_is_started(
+    context: &Context<'_>,
+    group: impl FnOnce(EventSpec) -> GroupSpec,
+) -> Outcome<(u64, u64)> {
     let event = context.exact()?;
     // The witness counts at least as long as the other, and this thread only.
     let mut witness = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
-    let mut group = context.open_on(&inherited(event), &Target::CurrentThread)?;
+    let mut group = context.open_on(&group(event), &Target::CurrentThread)?;
     witness.enable()?;
     group.enable()?;
     let status = Waiting::start()?.finish()?;
     group.disable()?;
     witness.disable()?;
     ensure!(status.success(), "the measured process: {status}");
-    let (own, all) = (
+    Ok((
         context.reading(&mut *witness)?.value,
         context.reading(&mut *group)?.value,
-    );
+    ))
+}
+
+fn processes_are_counted(context: &Context<'_>) -> Outcome {
+    context.need(Features::INHERIT)?;
+    let (own, all) = while_a_process_is_started(context, inherited)?;
     ensure!(
         all > own,
         "{all} with a process that was started, {own} without"
@@ -209,20 +217,7 @@ fn threads_alone(context: &Context<'_>) -> Outcome {
     in_a_thread(context, &event, 30)?;
     group.disable()?;
     context.ensure_value(&mut *group, 32, "2 here and 30 in a thread made later")?;
-    // The witness counts at least as long as the other, and this thread only.
-    let event = context.exact()?;
-    let mut witness = context.open_on(&stopped([event.clone()]), &Target::CurrentThread)?;
-    let mut group = context.open_on(&of_threads_alone(event), &Target::CurrentThread)?;
-    witness.enable()?;
-    group.enable()?;
-    let status = Waiting::start()?.finish()?;
-    group.disable()?;
-    witness.disable()?;
-    ensure!(status.success(), "the measured process: {status}");
-    let (own, all) = (
-        context.reading(&mut *witness)?.value,
-        context.reading(&mut *group)?.value,
-    );
+    let (own, all) = while_a_process_is_started(context, of_threads_alone)?;
     ensure!(
         all <= own,
         "{all} while a process was started, which is to be left out, and {own} in this thread"
@@ -231,23 +226,17 @@ fn threads_alone(context: &Context<'_>) -> Outcome {
 }
 
 fn threads_alone_refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    if context
-        .capabilities()
-        .features
-        .contains(Features::INHERIT_THREAD)
-    {
-        return Err(Missing::Inapplicable("threads can be inherited alone").into());
-    }
-    let mut spec = GroupSpec::single(context.exact()?);
-    spec.attributes.inherit_thread = true;
-    spec.attributes.inherit = context.capabilities().features.contains(Features::INHERIT);
-    let error = context.refusal(&spec, &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    let inherit = context.capabilities().features.contains(Features::INHERIT);
+    context.refused_without(
+        Features::INHERIT_THREAD,
+        "threads can be inherited alone",
+        |event| {
+            let mut spec = GroupSpec::single(event);
+            spec.attributes.inherit_thread = true;
+            spec.attributes.inherit = inherit;
+            spec
+        },
+    )
 }
 
 fn goes_unnoticed(context: &Context<'_>) -> Outcome {
@@ -280,14 +269,5 @@ fn goes_unnoticed(context: &Context<'_>) -> Outcome {
 }
 
 fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    if context.capabilities().features.contains(Features::INHERIT) {
-        return Err(Missing::Inapplicable("groups can be inherited").into());
-    }
-    let error = context.refusal(&inherited(context.exact()?), &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    context.refused_without(Features::INHERIT, "groups can be inherited", inherited)
 }

@@ -4,7 +4,7 @@ use quipu_hal::{Error, ErrorKind, Features, GroupSpec};
 
 use crate::Check;
 use crate::context::{BoxGroup, Context, pinned};
-use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
+use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -193,15 +193,7 @@ fn first_is_unharmed(context: &Context<'_>) -> Outcome {
 }
 
 fn refused_where_unclaimed(context: &Context<'_>) -> Outcome {
-    if context.capabilities().features.contains(Features::PINNED) {
-        return Err(Missing::Inapplicable("groups can be pinned").into());
-    }
-    let event = context.exact()?;
-    let error = context.refusal(&pinned([event]), &context.fixture().target())?;
-    ensure_eq!(
-        error.kind(),
-        ErrorKind::UnsupportedFeature,
-        "the kind of \"{error}\""
-    );
-    Ok(())
+    context.refused_without(Features::PINNED, "groups can be pinned", |event| {
+        pinned([event])
+    })
 }
