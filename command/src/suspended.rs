@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -27,7 +26,7 @@ static SPAWNING: Mutex<()> = Mutex::new(());
 /// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that was forked by
 /// another thread may have the descriptor whose end is waited for, and a program on a file system that does not answer
 /// does not execute.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A command that has a process and does not execute its program before [`resume`](Self::resume), so
 /// that counters can be attached first, with [`enable_on_exec`] and [`inherit`].
@@ -75,8 +74,8 @@ pub struct SuspendedCommand {
     pid: Pid,
     /// Carries the process's id here, and one byte to the process, which resumes it.
     link: UnixStream,
-    /// The outcome of [`Command::spawn`], which returns when the program executes.
-    spawned: Receiver<io::Result<Child>>,
+    /// The outcome of [`Command::spawn`], which returns when the program executes; `None` once it is left alone.
+    spawned: Option<Receiver<io::Result<Child>>>,
     program: OsString,
 }
 
@@ -127,7 +126,7 @@ impl SuspendedCommand {
             pid => Ok(Self {
                 pid: Pid::from_raw(pid),
                 link,
-                spawned,
+                spawned: Some(spawned),
                 program,
             }),
         }
@@ -148,46 +147,30 @@ impl SuspendedCommand {
     pub fn resume(mut self) -> Result<Running> {
         let resumed = Instant::now();
         let fail = |e: &io::Error| os_error(&format!("execute {}", self.program.display()), e);
-        let sent = self.link.write_all(&[0]);
-        if let Err(e) = sent {
-            return Err(fail(&e));
-        }
-        let outcome = self.spawned.recv_timeout(PATIENCE);
-        if let Ok(Err(e)) = &outcome {
-            // Its process has been waited for, so that there is none to kill.
-            let failure = fail(e);
-            self.forget();
-            return Err(failure);
-        }
-        let pid = self.pid();
-        let spawned = self.forget();
-        Ok(Running::new(
-            pid,
-            resumed,
-            outcome.ok().and_then(io::Result::ok),
-            spawned,
-        ))
-    }
-
-    /// Leaves the process alone, and returns what waits for it to execute its program.
-    fn forget(mut self) -> Receiver<io::Result<Child>> {
-        let (_, none) = mpsc::channel();
-        let spawned = mem::replace(&mut self.spawned, none);
-        self.pid = Pid::from_raw(0);
-        spawned
+        self.link.write_all(&[0]).map_err(|e| fail(&e))?;
+        // From here on the process is not killed when this is dropped: it executes, or spawn has waited for it.
+        let Some(spawned) = self.spawned.take() else {
+            unreachable!("it is taken here alone, and this consumes the command");
+        };
+        let child = match spawned.recv_timeout(PATIENCE) {
+            Ok(Err(e)) => return Err(fail(&e)),
+            Ok(Ok(child)) => Some(child),
+            Err(_) => None,
+        };
+        Ok(Running::new(self.pid(), resumed, child, spawned))
     }
 }
 
 impl Drop for SuspendedCommand {
     fn drop(&mut self) {
-        if self.pid.as_raw() == 0 {
+        let Some(spawned) = &self.spawned else {
             return;
-        }
+        };
         // The child has not been waited for, so the id is still its own.
         let _ = kill(self.pid, Signal::SIGKILL);
         while waitpid(self.pid, None) == Err(Errno::EINTR) {}
         // What it had of descriptors here is closed then.
-        let _ = self.spawned.recv_timeout(PATIENCE);
+        let _ = spawned.recv_timeout(PATIENCE);
     }
 }
 
