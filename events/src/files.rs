@@ -40,7 +40,7 @@ impl Database {
         self.without_consent(path, layer)
     }
 
-    /// Adds a layer that somebody else than root may have written.
+    /// Adds a layer of a file that another user than root may have written.
     fn without_consent(&self, path: &Path, layer: FileLayer) -> Result<Self> {
         match layer.allowed() {
             [] => Ok(self.with_layer(path, layer)),
@@ -49,7 +49,7 @@ impl Database {
                 format!("use the event file {}", path.display()),
             )
             .with_reason(format!(
-                "it allows {backend}, which only a file that root owns and nobody else may write can do"
+                "it allows {backend}, which a file may do only if root owns it and no other user can write to it"
             ))
             .with_hint("move `allow` to /etc/quipu/events.toml")),
         }

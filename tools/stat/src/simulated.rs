@@ -1,5 +1,5 @@
-//! Simulated machines to count with: what `quipu stat` does with a device or registers that this machine lacks, or lets
-//! nobody but root touch.
+//! Simulated machines to count with: what `quipu stat` does with a device or registers that this machine lacks, or that
+//! only root may use.
 
 mod msr;
 pub mod pctr;
