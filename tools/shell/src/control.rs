@@ -169,7 +169,7 @@ impl Control {
         }
     }
 
-    /// Tells that a command has been carried out.
+    /// Acknowledges that a command has been carried out.
     pub fn acknowledge(&mut self) -> Result<(), Failure> {
         let Some(file) = &mut self.acknowledgements else {
             return Ok(());
