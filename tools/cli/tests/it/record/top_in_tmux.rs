@@ -127,12 +127,22 @@ fn keys_do_as_the_help_says() {
     let by_object = |screen: &str| screen.contains("; by Shared Object");
     let screen = window.wait_for("other order", by_object);
     assert!(has_row(&screen), "{screen}");
-    // A count from zero has less than before, and rows again.
-    window.keys(&["z"]);
-    window.wait_for("row after a count from zero", has_row);
+    let is_paused = |screen: &str| screen.contains(", paused");
     window.keys(&["p"]);
-    let paused = |screen: &str| screen.contains(", paused") && has_row(screen);
-    window.wait_for("pause", paused);
+    window.wait_for("pause", |screen| is_paused(screen) && has_row(screen));
+    // A pause keeps the empty table of a count from zero on the screen until it ends.
+    window.keys(&["z"]);
+    window.wait_for("count from zero", |screen| {
+        screen.contains("no samples yet")
+    });
+    window.keys(&["p"]);
+    window.wait_for("row after the pause", |screen| {
+        !is_paused(screen) && has_row(screen)
+    });
+    window.keys(&["p"]);
+    window.wait_for("second pause", |screen| {
+        is_paused(screen) && has_row(screen)
+    });
     window.keys(&["/", "n", "o", "t", "h", "e", "r", "e", "Enter"]);
     window.wait_for("filter", |screen| {
         screen.contains("no row has the text") && !has_row(screen)
