@@ -201,7 +201,7 @@ impl LinuxBackend {
             make_inheritable(spec.members.iter(), placements, spec.attributes, target)?;
         overflow::check(spec, is_calling_thread(target))?;
         let request = self.request(spec, target, &placements, &mut infos);
-        let (parts, kernel_groups) = request.open_everywhere()?.into_iter().unzip();
+        let (parts, kernel_groups) = request.open_everywhere()?;
         let group = LinuxGroup::new(infos, parts, kernel_groups);
         #[cfg(feature = "names")]
         let group = group.with_probes(probes);

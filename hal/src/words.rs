@@ -92,7 +92,8 @@ pub fn assignment(segment: &str) -> Option<(&str, &str)> {
 
 /// Returns what follows the name of one of libpfm4's PMUs `perf` and `perf_raw` and its two colons, and the name.
 pub fn after_perf(word: &str) -> Option<(&str, &str)> {
-    let (pmu, rest) = word.split_once("::")?;
+    let (pmu, rest) = word.split_once(':')?;
+    let rest = rest.strip_prefix(':')?;
     let is = |known: &str| pmu.eq_ignore_ascii_case(known);
     (is("perf") || is("perf_raw")).then_some((pmu, rest))
 }

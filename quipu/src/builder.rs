@@ -302,7 +302,8 @@ impl EventSetBuilder {
     /// opened are no error of the set; see [`SetEvent::error`](crate::SetEvent::error).
     pub fn open(&self) -> Result<EventSet> {
         let opener = self.opener()?;
-        let mut events = Vec::new();
+        let members = self.requests.iter().map(|asked| asked.members.len());
+        let mut events = Vec::with_capacity(members.sum());
         let mut groups = Vec::with_capacity(self.requests.len());
         let open = |expanded: &ExpandedGroup<'_>, groups: &mut Vec<OpenGroup>| {
             let first = groups.len();

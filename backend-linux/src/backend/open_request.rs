@@ -20,6 +20,9 @@ use crate::targets::{self, Attachment, PlannedPart, plan};
 /// The most listings of the threads of a process until no new one appears.
 const MOST_LISTINGS: usize = 100;
 
+/// The parts of a target that were opened, and a kernel group for each.
+type OpenParts = (Vec<Part>, Vec<KernelGroup>);
+
 /// One call of [`LinuxBackend::open_group`](crate::LinuxBackend::open_group), its members resolved.
 pub(super) struct OpenRequest<'a> {
     pub(super) spec: &'a GroupSpec,
@@ -36,10 +39,11 @@ pub(super) struct OpenRequest<'a> {
 }
 
 impl OpenRequest<'_> {
-    /// Returns a kernel group for each part of the target.
-    pub(super) fn open_everywhere(&self) -> Result<Vec<(Part, KernelGroup)>> {
+    /// Returns the parts of the target, and a kernel group for each.
+    pub(super) fn open_everywhere(&self) -> Result<OpenParts> {
         let attachments = targets::attachments(self.target)?;
-        let mut opened = Vec::with_capacity(attachments.list.len());
+        let expected = attachments.list.len();
+        let mut opened = (Vec::with_capacity(expected), Vec::with_capacity(expected));
         let mut planned = self.open_at(&attachments.list, &mut opened)?;
         if let Target::Process(pid) = self.target
             && !self.spec.attributes.inherit
@@ -50,7 +54,7 @@ impl OpenRequest<'_> {
                 .filter_map(|attachment| attachment.part.thread);
             planned += self.open_new_threads(*pid, known.collect(), &mut opened)?;
         }
-        if !opened.is_empty() {
+        if !opened.0.is_empty() {
             return Ok(opened);
         }
         let names: Vec<_> = self.spec.members.iter().map(EventSpec::to_string).collect();
@@ -68,7 +72,7 @@ impl OpenRequest<'_> {
         &self,
         pid: i32,
         mut known: BTreeSet<i32>,
-        opened: &mut Vec<(Part, KernelGroup)>,
+        opened: &mut OpenParts,
     ) -> Result<usize> {
         let mut planned = 0;
         for _ in 0..MOST_LISTINGS {
@@ -103,7 +107,7 @@ impl OpenRequest<'_> {
     fn open_at(
         &self,
         attachments: &[Attachment],
-        opened: &mut Vec<(Part, KernelGroup)>,
+        (parts, groups): &mut OpenParts,
     ) -> Result<usize> {
         let cores = self.events.core_pmus().of(self.placements);
         let planned = plan(self.placements, cores, attachments);
@@ -118,14 +122,15 @@ impl OpenRequest<'_> {
                     let mut group = KernelGroup::new(source, part.has_live());
                     self.set_up(&mut group, &part, 0)?;
                     self.map_pages(&mut group, &part);
-                    opened.push((part.part, group));
+                    parts.push(part.part);
+                    groups.push(group);
                 }
                 Err(refused)
                     if refused.failure == OpenFailure::Errno(libc::ESRCH)
                         && matches!(self.target, Target::Process(_)) => {}
                 Err(refused) => {
                     // The counters that did open may be what there was no room beside.
-                    opened.clear();
+                    groups.clear();
                     let (spec, target) = (self.spec, self.target);
                     return Err(open_error::explain(
                         &refused,

@@ -82,6 +82,10 @@ impl<'t> ParsedGroup<'t> {
     /// Adds the group, with each pattern of tracepoints replaced by those that it stands for; a lone pattern gives a group
     /// for each.
     pub(crate) fn add_to(self, groups: &mut Vec<Self>, names: &dyn EventNames) -> Result<()> {
+        if !self.members.iter().any(|member| pattern(member).is_some()) {
+            groups.push(self);
+            return Ok(());
+        }
         let mut members = Vec::with_capacity(self.members.len());
         let is_lone_pattern = matches!(&self.members[..], [one] if pattern(one).is_some());
         for member in self.members {
