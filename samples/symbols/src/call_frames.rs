@@ -13,9 +13,8 @@ use gimli::{
 };
 use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps};
 
-use crate::build_files::BuildFiles;
 use crate::input::regular_file;
-use crate::section::content;
+use crate::section;
 
 /// Longer descriptions of one function are left out: the rules at an address are found by going through them.
 const LONGEST_DESCRIPTION: usize = 64 << 10;
@@ -65,16 +64,12 @@ pub(crate) struct CallFrames {
 }
 
 impl CallFrames {
-    /// Reads that of a file, or of the debug information that lies apart under its build id.
-    pub(crate) fn open(path: &Path, build_id: Option<&[u8]>) -> Option<Self> {
+    /// Reads that of a file, and of the file where its debug information lies apart.
+    pub(crate) fn open(path: &Path, debug_file: Option<&Path>) -> Option<Self> {
         let at = |path: &Path| Self::read(regular_file(path).ok()??);
         let own = at(path);
         let is_whole = own.as_ref().is_some_and(|own| own.debug_frame.is_some());
-        let apart = || {
-            let files = BuildFiles::of(build_id?);
-            files.debug.iter().find_map(|path| at(path))
-        };
-        let apart = if is_whole { None } else { apart() };
+        let apart = debug_file.filter(|_| !is_whole).and_then(at);
         match (own, apart) {
             (Some(mut own), Some(apart)) => {
                 own.debug_frame = own.debug_frame.or(apart.debug_frame);
@@ -106,7 +101,7 @@ impl CallFrames {
             _ => Vendor::Default,
         };
         let bytes = |name| {
-            let content = content(&file.section_by_name(name)?)?;
+            let content = section::named(&file, name)?;
             (!content.is_empty()).then(|| Bytes::new(content, LittleEndian))
         };
         let eh_frame = bytes(".eh_frame").map(|bytes| {

@@ -69,7 +69,7 @@ impl CodeFile {
             2 => u16::from_be_bytes(machine),
             _ => u16::from_le_bytes(machine),
         };
-        let lines = Lines::open(path, image.build_id());
+        let lines = Lines::open(path, image.debug_file());
         Ok(Self {
             file,
             machine,
@@ -89,7 +89,7 @@ impl CodeFile {
     /// When no function is there, or the file cannot be read.
     pub fn function_at(&mut self, offset: u64) -> Result<Code, NoCode> {
         let address = self.image.address_at(offset).ok_or(NoCode::NoFunction)?;
-        let symbol = self.image.symbols().find(address);
+        let symbol = self.image.find(address);
         let symbol = symbol.ok_or(NoCode::NoFunction)?;
         let start = offset.checked_sub(address - symbol.start);
         let start = start.ok_or(NoCode::NoFunction)?;
@@ -104,7 +104,7 @@ impl CodeFile {
 
     /// Returns the readable name of the function at an address of the file, and how far into it that is.
     pub fn name_at(&self, address: u64) -> Option<(String, u64)> {
-        let symbol = self.image.symbols().find(address)?;
+        let symbol = self.image.find(address)?;
         Some((demangle(symbol.name).into_owned(), address - symbol.start))
     }
 

@@ -1,30 +1,29 @@
 //! ELF files: their functions, where they are loaded, and their build ids.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use object::elf::{
-    ELF_NOTE_GNU, EM_ARM, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD,
-    SHF_EXECINSTR, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC,
-    STT_GNU_IFUNC, STT_NOTYPE,
-};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
-use object::read::{ReadCache, ReadCacheOps, ReadRef};
+use object::elf::{ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader};
+use object::read::{Object, ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
-use crate::build_files::{self, BuildFiles};
+use crate::debug_files::{BuildFiles, DebugLink, is_of_cache};
+use crate::functions::functions_of;
 use crate::input::{CheckedFile, regular_file};
-use crate::table::{SymbolTable, TableBuilder};
-
-/// No symbol table is longer than this; a file that says so is not what it seems.
-const LONGEST_TABLE: u64 = 2 << 30;
+use crate::plt::stubs_of;
+use crate::table::{Symbol, SymbolTable};
 
 /// Functions, segments and build id of an ELF file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElfImage {
-    symbols: SymbolTable,
+    functions: SymbolTable,
+    /// Code of the linker's by which functions of other files are called.
+    stubs: SymbolTable,
     segments: Vec<Segment>,
     build_id: Option<Vec<u8>>,
+    debug_link: Option<DebugLink>,
+    debug_file: Option<PathBuf>,
 }
 
 /// A part of the file that is loaded (`PT_LOAD`).
@@ -37,37 +36,58 @@ struct Segment {
 }
 
 impl ElfImage {
-    /// Reads a file. Where it has no symbols but those for linking, and its debug information lies
-    /// apart under its build id, that is read as well.
+    /// Reads a file. Where its debug information lies apart, the symbols there are read as well, if there are more.
     ///
     /// `None` when there is no such regular file, or it is no ELF file that makes sense.
     ///
     /// # Errors
     /// The operating system's when one of the two is there and cannot be read.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let image_at = |path: &Path| match regular_file(path)? {
-            Some(file) => CheckedFile::read_by(file, Self::read),
-            None => Ok(None),
-        };
-        let Some(mut image) = image_at(path)? else {
+        let Some(mut image) = Self::at(path)? else {
             return Ok(None);
         };
-        let debug = image.build_id.as_deref().map(BuildFiles::of);
-        for path in debug.unwrap_or_default().debug {
-            let apart = match image_at(&path) {
+        let by_id = image.build_id.as_deref().map(BuildFiles::of);
+        let by_link = image.debug_link.as_ref().map(|link| link.places(path));
+        let by_id = by_id.unwrap_or_default().debug;
+        for place in by_id.into_iter().chain(by_link.unwrap_or_default()) {
+            let apart = match image.apart(&place) {
                 // A cache in the home directory of another user, which the environment names.
-                Err(error) if build_files::is_of_cache(&path) && is_refused(&error) => None,
+                Err(error) if is_of_cache(&place) && is_refused(&error) => None,
                 apart => apart?,
             };
-            if let Some(apart) = apart
-                && apart.build_id == image.build_id
-                && apart.symbols.len() > image.symbols.len()
-            {
-                image.symbols = apart.symbols;
+            if let Some(apart) = apart {
+                if apart.functions.len() > image.functions.len() {
+                    image.functions = apart.functions;
+                }
+                image.debug_file = Some(place);
                 break;
             }
         }
         Ok(Some(image))
+    }
+
+    /// Reads the file at a path alone.
+    fn at(path: &Path) -> io::Result<Option<Self>> {
+        match regular_file(path)? {
+            Some(file) => CheckedFile::read_by(file, Self::read),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads the file at a path if it is of the same build: build ids decide, or else the checksum of the link.
+    fn apart(&self, path: &Path) -> io::Result<Option<Self>> {
+        let Some(apart) = Self::at(path)? else {
+            return Ok(None);
+        };
+        let is_same = match (&self.build_id, &apart.build_id, &self.debug_link) {
+            (Some(own), Some(of_file), _) => own == of_file,
+            (_, _, Some(link)) => match regular_file(path)? {
+                Some(file) => link.is_to(file)?,
+                None => false,
+            },
+            _ => false,
+        };
+        Ok(is_same.then_some(apart))
     }
 
     /// Reads an image from anything that can be read at any place.
@@ -80,14 +100,30 @@ impl ElfImage {
         }
     }
 
-    /// The functions, by the addresses that the file gives them.
-    pub(crate) fn symbols(&self) -> &SymbolTable {
-        &self.symbols
+    /// Returns the function at an address of the file.
+    pub(crate) fn find(&self, address: u64) -> Option<Symbol<'_>> {
+        if let Some(stub) = self.stubs.find(address) {
+            let index = self.functions.len() + stub.index;
+            return Some(Symbol { index, ..stub });
+        }
+        self.functions.find(address)
+    }
+
+    /// Returns the position of the function at an address of the file, as its symbol has it.
+    pub(crate) fn position(&self, address: u64) -> Option<usize> {
+        let stub = self.stubs.position(address);
+        stub.map(|stub| self.functions.len() + stub)
+            .or_else(|| self.functions.position(address))
     }
 
     /// Its build id (`NT_GNU_BUILD_ID`).
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
+    }
+
+    /// The file of debug information that lies apart.
+    pub(crate) fn debug_file(&self) -> Option<&Path> {
+        self.debug_file.as_deref()
     }
 
     /// The address that the file gives to what is at an offset in it.
@@ -122,6 +158,7 @@ where
     let header = Elf::parse(data).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, data).ok()?;
+    let file = ElfFile::<Elf, R>::parse(data).ok();
     let segments = segments
         .iter()
         .filter(|segment| segment.p_type(endian) == PT_LOAD)
@@ -133,10 +170,19 @@ where
         })
         .collect();
     Some(ElfImage {
-        symbols: symbols::<Elf, R>(header, endian, data).unwrap_or_default(),
+        functions: file.as_ref().and_then(functions_of).unwrap_or_default(),
+        stubs: file.as_ref().and_then(stubs_of).unwrap_or_default(),
         segments,
         build_id: build_id::<Elf, R>(data),
+        debug_link: file.as_ref().and_then(debug_link),
+        debug_file: None,
     })
+}
+
+/// Returns the link to debug information that lies apart.
+fn debug_link<'data>(file: &impl Object<'data>) -> Option<DebugLink> {
+    let (name, crc) = file.gnu_debuglink().ok()??;
+    DebugLink::new(name, crc)
 }
 
 fn build_id<'data, Elf, R>(data: R) -> Option<Vec<u8>>
@@ -146,8 +192,13 @@ where
 {
     let header = Elf::parse(data).ok()?;
     let endian = header.endian().ok()?;
-    for segment in header.program_headers(endian, data).ok()? {
-        let Ok(Some(mut notes)) = segment.notes(endian, data) else {
+    let segments = header.program_headers(endian, data).ok()?.iter();
+    let of_segments = segments.map(|segment| segment.notes(endian, data));
+    // Files that are not loaded have no segments: what others share (dwz(1)).
+    let sections = header.sections(endian, data).unwrap_or_default();
+    let of_sections = sections.iter().map(|section| section.notes(endian, data));
+    for notes in of_segments.chain(of_sections) {
+        let Ok(Some(mut notes)) = notes else {
             continue;
         };
         while let Ok(Some(note)) = notes.next() {
@@ -157,86 +208,6 @@ where
         }
     }
     None
-}
-
-/// The functions of the table for debugging, or where there is none, of that for linking.
-fn symbols<'data, Elf, R>(header: &Elf, endian: Endianness, data: R) -> Option<SymbolTable>
-where
-    Elf: FileHeader<Endian = Endianness>,
-    R: ReadRef<'data>,
-{
-    let sections = header.sections(endian, data).ok()?;
-    let is_arm = header.e_machine(endian) == EM_ARM;
-    let mut builder = TableBuilder::default();
-    let mut last = 0;
-    for kind in [SHT_SYMTAB, SHT_DYNSYM] {
-        let mut any = false;
-        // A file has one of each kind (System V ABI, "Sections"). Many that lie over the same bytes would
-        // be those bytes many times.
-        if let Some(section) = sections.iter().find(|s| s.sh_type(endian) == kind) {
-            let size: u64 = section.sh_size(endian).into();
-            let strings = sections.section(section.link(endian)).ok()?;
-            let strings_size: u64 = strings.sh_size(endian).into();
-            if size.max(strings_size) > LONGEST_TABLE {
-                return None;
-            }
-            let entries = section.data_as_array::<Elf::Sym, _>(endian, data).ok()?;
-            let strings = strings.data(endian, data).ok()?;
-            let mut kept = None;
-            for symbol in entries {
-                let index = symbol.st_shndx(endian);
-                let home = sections
-                    .section(object::SectionIndex(usize::from(index.0)))
-                    .ok();
-                let in_code =
-                    home.is_some_and(|home| home.sh_flags(endian).contains(SHF_EXECINSTR));
-                let is_function = match symbol.st_type() {
-                    STT_FUNC | STT_GNU_IFUNC => true,
-                    STT_NOTYPE => in_code,
-                    _ => false,
-                };
-                let name = symbol.st_name(endian) as usize;
-                if !is_function || index == SHN_UNDEF || !is_name(strings, name) {
-                    continue;
-                }
-                // Names may share their ends: they are kept once, as the file has them.
-                let from = *kept.get_or_insert_with(|| builder.add_names(strings)) + name;
-                // The lowest bit says that it is Thumb code.
-                let mask = if is_arm { !1 } else { u64::MAX };
-                let start = symbol.st_value(endian).into() & mask;
-                let binding = match symbol.st_bind() {
-                    STB_GLOBAL => 2,
-                    STB_WEAK => 0,
-                    _ => 1,
-                };
-                let typed = u8::from(symbol.st_type() != STT_NOTYPE);
-                builder.add_named(
-                    start,
-                    symbol.st_size(endian).into(),
-                    4 * typed + binding,
-                    from,
-                );
-                last = last.max(home.map_or(0, |home| {
-                    let end: u64 = home.sh_addr(endian).into();
-                    end.saturating_add(home.sh_size(endian).into())
-                }));
-                any = true;
-            }
-        }
-        if any {
-            break;
-        }
-    }
-    Some(builder.build(last))
-}
-
-/// Returns true if what begins at an offset of a string table is a name that a person would know, and
-/// no mapping symbol of ARM or RISC-V or label that an assembler made.
-fn is_name(strings: &[u8], offset: usize) -> bool {
-    match strings.get(offset..) {
-        None | Some([] | [0 | b'$', ..] | [b'.', b'L', ..]) => false,
-        Some(_) => true,
-    }
 }
 
 #[cfg(test)]
@@ -268,7 +239,7 @@ mod tests {
         let address = image
             .address_at(offset.expect("it is mapped"))
             .expect("loaded");
-        let symbol = image.symbols().find(address).expect("it has a name");
+        let symbol = image.find(address).expect("it has a name");
         let name = crate::demangle(symbol.name);
         assert!(
             name.ends_with("this_programs_own_functions_are_found"),
@@ -347,9 +318,9 @@ mod tests {
         let most = 5 * elf.len() as u64;
         assert!(allocated.bytes_max < most, "{allocated:?}, {most}");
         let image = image.expect("an ELF");
-        let found = image.symbols().find(0x1000 + 4990).expect("a name");
-        assert_eq!((found.name, image.symbols().len()), ("xxxxxxxxxx", 5000));
-        assert_eq!(image.symbols().names.len(), 5001);
+        let found = image.find(0x1000 + 4990).expect("a name");
+        assert_eq!((found.name, image.functions.len()), ("xxxxxxxxxx", 5000));
+        assert_eq!(image.functions.names.len(), 5001);
     }
 
     #[test]
@@ -366,8 +337,8 @@ mod tests {
     fn names_of_no_sensible_length_are_none() {
         let elf = overlapping_names(LONGEST_NAME + 10, 1);
         let image = ElfImage::read(Cursor::new(&elf[..])).expect("an ELF");
-        assert!(image.symbols().find(0x1000).is_none());
-        assert!(image.symbols().find(0x1000 + 20).is_some());
+        assert!(image.find(0x1000).is_none());
+        assert!(image.find(0x1000 + 20).is_some());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::input::regular_file;
 use crate::left_out::LeftOut;
-use crate::table::{SymbolTable, TableBuilder};
+use crate::table::{Extent, SymbolTable, TableBuilder};
 
 /// No longer file is read: a compiler writes a few megabytes.
 const LONGEST: u64 = 64 << 20;
@@ -67,11 +67,11 @@ fn parse(file: impl Read) -> Result<SymbolTable, LeftOut> {
         if let (Some(start), Some(len @ 1..)) = (number(), number())
             && let Some(name) = fields.next()
         {
-            builder.add(start, len, 0, name);
+            builder.add(start, Extent::Known(len), 0, name);
         }
         bytes.clear();
     }
-    Ok(builder.build(u64::MAX))
+    Ok(builder.build())
 }
 
 #[cfg(test)]

@@ -4,17 +4,20 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
-mod build_files;
 mod call_frames;
 mod code;
+mod debug_files;
 mod demangled;
 mod elf;
+mod functions;
+mod go;
 mod input;
 mod jit;
 mod kernel;
 mod left_out;
 mod lines;
 mod maps_line;
+mod plt;
 mod processes;
 mod section;
 mod symbolizer;

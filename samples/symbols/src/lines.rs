@@ -1,15 +1,18 @@
 //! Debug information: inlined functions and source lines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::str;
+use std::sync::Arc;
 
-use addr2line::Context;
-use gimli::{EndianArcSlice, RunTimeEndian};
+use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
+use gimli::{Dwarf, DwarfPackage, EndianArcSlice, Reader, RunTimeEndian};
 use object::read::{Object, ReadCache};
 
-use crate::build_files::BuildFiles;
+use crate::debug_files::BuildFiles;
 use crate::demangled::demangle;
+use crate::elf::build_id_of;
 use crate::input::regular_file;
-use crate::section::content;
+use crate::section;
 
 type Section = EndianArcSlice<RunTimeEndian>;
 
@@ -25,42 +28,44 @@ pub(crate) struct Line {
 }
 
 /// The debug information of a file.
-pub(crate) struct Lines(Context<Section>);
+pub(crate) struct Lines {
+    context: Context<Section>,
+    /// The file where that of all its units lies apart (`.dwp`).
+    package: Option<DwarfPackage<Section>>,
+}
 
 impl Lines {
-    /// That of a file, or that which lies apart under its build id.
-    pub(crate) fn open(path: &Path, build_id: Option<&[u8]>) -> Option<Self> {
-        let apart = || {
-            let files = BuildFiles::of(build_id?);
-            files.debug.iter().find_map(|path| Self::read(path))
-        };
-        Self::read(path).or_else(apart)
-    }
-
-    fn read(path: &Path) -> Option<Self> {
-        let cache = ReadCache::new(regular_file(path).ok()??);
-        let file = object::File::parse(&cache).ok()?;
-        file.section_by_name(".debug_info")?;
-        let endian = match file.is_little_endian() {
-            true => RunTimeEndian::Little,
-            false => RunTimeEndian::Big,
-        };
-        let load = |id: gimli::SectionId| -> Result<Section, gimli::Error> {
-            let data = file
-                .section_by_name(id.name())
-                .and_then(|section| content(&section))
-                .unwrap_or_default();
-            Ok(Section::new(data, endian))
-        };
-        let dwarf = gimli::Dwarf::load(load).ok()?;
-        Some(Self(Context::from_dwarf(dwarf).ok()?))
+    /// That of a file, or of the file where it lies apart.
+    pub(crate) fn open(path: &Path, debug_file: Option<&Path>) -> Option<Self> {
+        let mut places = [Some(path), debug_file].into_iter().flatten();
+        let dwarf = places.find_map(whole)?;
+        let package = [Some(path), debug_file].into_iter().flatten();
+        let package = package.map(package_of).find_map(|path| {
+            let empty = Section::new(Arc::from([]), RunTimeEndian::Little);
+            sections(&path, |section| {
+                DwarfPackage::load(|id| Ok(section(id.dwo_name())), empty)
+            })
+        });
+        Some(Self {
+            context: Context::from_dwarf(dwarf).ok()?,
+            package,
+        })
     }
 
     /// The functions that were inlined at an address of the file, the innermost first, and the one
     /// that they were inlined into.
     pub(crate) fn at(&self, address: u64) -> Vec<Line> {
         let mut lines = Vec::new();
-        let Ok(mut frames) = self.0.find_frames(address).skip_all_loads() else {
+        let mut lookup = self.context.find_frames(address);
+        let frames = loop {
+            match lookup {
+                LookupResult::Output(frames) => break frames,
+                LookupResult::Load { load, continuation } => {
+                    lookup = continuation.resume(self.unit_apart(&load).map(Arc::new));
+                }
+            }
+        };
+        let Ok(mut frames) = frames else {
             return lines;
         };
         while let Ok(Some(frame)) = frames.next() {
@@ -80,6 +85,81 @@ impl Lines {
         }
         lines
     }
+
+    /// Returns the debug information of a unit that lies apart (DWARF 5, section 7.3.2): in the package, or in a file of
+    /// its own (`.dwo`).
+    fn unit_apart(&self, load: &SplitDwarfLoad<Section>) -> Option<Dwarf<Section>> {
+        let in_package = self.package.as_ref().and_then(|package| {
+            let unit = package.find_cu(load.dwo_id, &load.parent);
+            unit.ok().flatten()
+        });
+        in_package.or_else(|| {
+            let directory = path(load.comp_dir.as_ref()).unwrap_or_default();
+            let place = directory.join(path(load.path.as_ref())?);
+            let mut dwarf = sections(&place, |section| {
+                Dwarf::load(|id| Ok(section(id.dwo_name())))
+            })?;
+            let header = dwarf.units().next().ok()??;
+            let is_same = dwarf.unit(header).ok()?.dwo_id == Some(load.dwo_id);
+            dwarf.make_dwo(&load.parent);
+            is_same.then_some(dwarf)
+        })
+    }
+}
+
+/// Returns the debug information that a file holds, with what it shares with other files (dwz(1)).
+fn whole(path: &Path) -> Option<Dwarf<Section>> {
+    let load = |path: &Path| {
+        sections(path, |section| {
+            Dwarf::load(|id| Ok(section(Some(id.name()))))
+        })
+    };
+    let mut dwarf = load(path)?;
+    dwarf.units().next().ok()??;
+    if let Some(shared) = shared_by(path).and_then(|path| load(&path)) {
+        dwarf.set_sup(shared);
+    }
+    Some(dwarf)
+}
+
+/// Returns the path of the file that a file shares debug information with (`.gnu_debugaltlink`).
+fn shared_by(path: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(regular_file(path).ok()??);
+    let file = object::File::parse(&cache).ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok()??;
+    let beside = path.parent()?.join(str::from_utf8(name).ok()?);
+    let mut places = [beside].into_iter().chain(BuildFiles::of(id).debug);
+    places.find(|place| build_id_of(place).as_deref() == Some(id))
+}
+
+/// Has what a file holds read from its sections, which are empty where the file has none of that name.
+fn sections<T>(
+    path: &Path,
+    read: impl FnOnce(&dyn Fn(Option<&'static str>) -> Section) -> Result<T, gimli::Error>,
+) -> Option<T> {
+    let cache = ReadCache::new(regular_file(path).ok()??);
+    let file = object::File::parse(&cache).ok()?;
+    let endian = match file.is_little_endian() {
+        true => RunTimeEndian::Little,
+        false => RunTimeEndian::Big,
+    };
+    let section = |name: Option<&str>| {
+        let content = name.and_then(|name| section::named(&file, name));
+        Section::new(content.unwrap_or_default(), endian)
+    };
+    read(&section).ok()
+}
+
+/// Returns the path of the package of a file.
+fn package_of(path: &Path) -> PathBuf {
+    let mut package = path.as_os_str().to_owned();
+    package.push(".dwp");
+    package.into()
+}
+
+fn path(text: Option<&Section>) -> Option<PathBuf> {
+    let text = text?.to_string_lossy().ok()?;
+    Some(PathBuf::from(text.as_ref()))
 }
 
 impl std::fmt::Debug for Lines {

@@ -4,20 +4,29 @@ use std::io::Read;
 use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
-use object::read::{CompressedData, CompressionFormat, ObjectSection};
+use object::read::{CompressedData, CompressionFormat, File, Object, ObjectSection, ReadRef};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// No section is longer than this.
 const LONGEST_SECTION: u64 = 4 << 30;
 /// Sections are compressed to a tenth of their length at best. One that claims to be so many times as
 /// long as in the file is not what it seems.
-const MOST_COMPRESSED: u64 = 64;
+pub(crate) const MOST_COMPRESSED: u64 = 64;
 /// No linker writes Zstandard frames of a larger window, as binary logarithm (RFC 8878 recommends that
 /// decoders take as much). A decoder keeps as much in memory.
 const LARGEST_WINDOW: u8 = 23;
 
-/// Returns the content of a section, decompressed where it is compressed.
-pub(crate) fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Arc<[u8]>> {
+/// Returns the content of a section of this name, decompressed where it is compressed. Before ELF had compressed sections,
+/// `.debug_info` was `.zdebug_info` then.
+pub(crate) fn named<'a>(file: &File<'a, impl ReadRef<'a>>, name: &str) -> Option<Arc<[u8]>> {
+    if let Some(section) = file.section_by_name(name) {
+        return content(&section);
+    }
+    let name = format!(".z{}", name.strip_prefix('.')?);
+    content(&file.section_by_name(&name)?)
+}
+
+fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Arc<[u8]>> {
     if section.size() > LONGEST_SECTION {
         return None;
     }

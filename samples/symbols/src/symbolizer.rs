@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use crate::build_files::BuildFiles;
 use crate::call_frames::{CallFrames, Rule, Rules};
+use crate::debug_files::BuildFiles;
 use crate::demangled::demangle;
 use crate::elf::ElfImage;
 use crate::jit;
@@ -220,7 +220,7 @@ impl Symbolizer {
         }
         let symbol = image.elf.as_ref().and_then(|elf| {
             let in_file = elf.address_at(mapped.offset_of(address))?;
-            elf.symbols().position(in_file)
+            elf.position(in_file)
         });
         Some(FunctionId {
             image: index,
@@ -417,7 +417,7 @@ impl Symbolizer {
         let lines = elf
             .as_ref()
             .filter(|_| self.with_lines)
-            .and_then(|elf| Lines::open(&file, elf.build_id()));
+            .and_then(|elf| Lines::open(&file, elf.debug_file()));
         self.images.push(Image {
             object: object.into(),
             is_vdso: &**path == VDSO,
@@ -465,17 +465,17 @@ impl Symbolizer {
 impl Image {
     /// Returns the rules that restore the registers of a caller at an address of the file.
     fn rules_at(&mut self, address: u64, this_machine: bool) -> Option<Arc<Rules>> {
-        let (file, build_id) = (&self.file, self.elf.as_ref()?.build_id());
+        let (file, debug_file) = (&self.file, self.elf.as_ref()?.debug_file());
         let frames = self.call_frames.get_or_insert_with(|| match self.is_vdso {
             true => vdso_of(this_machine).and_then(CallFrames::of_bytes),
-            false => CallFrames::open(file, build_id),
+            false => CallFrames::open(file, debug_file),
         });
         frames.as_mut()?.at(address)
     }
 
     /// Returns the name of the function at an address, and how far into it that is.
     fn function_at(&mut self, address: u64) -> Option<(Arc<str>, u64)> {
-        let symbol = self.elf.as_ref()?.symbols().find(address)?;
+        let symbol = self.elf.as_ref()?.find(address)?;
         let name = self.names.entry(symbol.index);
         let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
         Some((name, address - symbol.start))

@@ -49,20 +49,27 @@ pub(crate) struct TableBuilder {
 #[derive(Debug)]
 struct Found {
     start: u64,
-    /// 0 when it goes as far as the next one.
-    len: u64,
+    extent: Extent,
     name: u32,
     /// Which of several names for one address is taken: the largest.
     rank: u8,
 }
 
+/// How far a symbol goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// So many bytes.
+    Known(u64),
+    /// To the next symbol, and so many bytes at most.
+    ToNext(u64),
+}
+
 impl TableBuilder {
-    /// Adds a symbol. A length of 0 means that it goes on to the next symbol. Of several at the same
-    /// address the one with the largest `rank` stays.
-    pub(crate) fn add(&mut self, start: u64, len: u64, rank: u8, name: &str) {
+    /// Adds a symbol. Of several at the same address the one with the largest `rank` stays.
+    pub(crate) fn add(&mut self, start: u64, extent: Extent, rank: u8, name: &str) {
         let at = self.add_names(name.as_bytes());
         self.names.push(0);
-        self.add_named(start, len, rank, at);
+        self.add_named(start, extent, rank, at);
     }
 
     /// Adds bytes of which parts are names, and returns where they begin.
@@ -74,30 +81,30 @@ impl TableBuilder {
 
     /// Adds a symbol as [`add`](Self::add), whose name was added before, so that names that overlap
     /// take no more room.
-    pub(crate) fn add_named(&mut self, start: u64, len: u64, rank: u8, name: usize) {
+    pub(crate) fn add_named(&mut self, start: u64, extent: Extent, rank: u8, name: usize) {
         if let Ok(name) = u32::try_from(name) {
             self.found.push(Found {
                 start,
-                len,
+                extent,
                 name,
                 rank,
             });
         }
     }
 
-    /// Returns the table. The last symbol without a length goes on to `end`.
-    pub(crate) fn build(mut self, end: u64) -> SymbolTable {
+    /// Returns the table.
+    pub(crate) fn build(mut self) -> SymbolTable {
         let names = std::mem::take(&mut self.names);
         // Stable: of equals the first of the file stays.
         self.found.sort_by(|a, b| by_place(a, b, &names));
         self.found.dedup_by_key(|symbol| symbol.start);
         let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
-        let nexts = starts.chain([end]);
+        let nexts = starts.chain([u64::MAX]);
         let mut entries: Vec<SymbolRange> = Vec::with_capacity(self.found.len());
         for (symbol, next) in self.found.iter().zip(nexts) {
-            let end = match symbol.len {
-                0 => next.max(symbol.start),
-                len => symbol.start.saturating_add(len),
+            let end = match symbol.extent {
+                Extent::Known(len) => symbol.start.saturating_add(len),
+                Extent::ToNext(most) => next.min(symbol.start.saturating_add(most)),
             };
             let mut around = entries.len().checked_sub(1);
             while let Some(i) = around
@@ -126,7 +133,7 @@ fn by_place(a: &Found, b: &Found, names: &[u8]) -> Ordering {
             (underscores, Reverse(name.len()))
         })
     };
-    let known = |s: &Found| Reverse((s.len > 0, s.rank));
+    let known = |s: &Found| Reverse((matches!(s.extent, Extent::Known(_)), s.rank));
     let place = a.start.cmp(&b.start);
     place.then_with(|| known(a).cmp(&known(b))).then_with(|| {
         let [a, b] = names();
@@ -183,9 +190,13 @@ mod tests {
     fn table(symbols: &[(u64, u64, u8, &str)]) -> SymbolTable {
         let mut builder = TableBuilder::default();
         for (start, len, rank, name) in symbols {
-            builder.add(*start, *len, *rank, name);
+            let extent = match len {
+                0 => Extent::ToNext(1000 - start),
+                _ => Extent::Known(*len),
+            };
+            builder.add(*start, extent, *rank, name);
         }
-        builder.build(1000)
+        builder.build()
     }
 
     fn names(table: &SymbolTable, addresses: &[u64]) -> Vec<String> {
@@ -249,9 +260,9 @@ mod tests {
     #[test]
     fn the_end_of_the_address_space_is_no_trap() {
         let mut builder = TableBuilder::default();
-        builder.add(u64::MAX - 1, u64::MAX, 0, "last");
-        builder.add(u64::MAX, 0, 0, "none");
-        let table = builder.build(0);
+        builder.add(u64::MAX - 1, Extent::Known(u64::MAX), 0, "last");
+        builder.add(u64::MAX, Extent::ToNext(1), 0, "none");
+        let table = builder.build();
         assert_eq!(names(&table, &[u64::MAX - 1]), ["last"]);
         assert_eq!(table.find(u64::MAX), None);
     }

@@ -1,4 +1,5 @@
 //! Functions at addresses of programs.
 
+mod apart;
 mod compressed;
 mod own_program;

@@ -1,12 +1,65 @@
-//! Paths of the files of a build by its build id: debug information apart from programs, and copies of programs
-//! that tools keep.
+//! Debug information that lies apart from programs: by their build ids and by links in them; and copies of programs
+//! that tools keep (GDB's manual, "Debugging Information in Separate Files").
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::Crc;
+
 /// Directory in which distributions put debug information apart from programs.
-const OF_DISTRIBUTION: &str = "/usr/lib/debug/.build-id";
+const OF_DISTRIBUTION: &str = "/usr/lib/debug";
+
+/// A link to a file of debug information: `.gnu_debuglink`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DebugLink {
+    name: OsString,
+    /// The checksum of the file.
+    crc: u32,
+}
+
+impl DebugLink {
+    /// Returns the link to the file of a name, which is no path.
+    pub(crate) fn new(name: &[u8], crc: u32) -> Option<Self> {
+        let name = OsString::from(str::from_utf8(name).ok()?);
+        let is_name = Path::new(&name).file_name() == Some(OsStr::new(&name));
+        is_name.then_some(Self { name, crc })
+    }
+
+    /// Returns the places where the file may be that a program at a path links to.
+    pub(crate) fn places(&self, program: &Path) -> Vec<PathBuf> {
+        let Some(directory) = program.parent() else {
+            return Vec::new();
+        };
+        let rooted = directory.strip_prefix("/").unwrap_or(directory);
+        let mut places = vec![
+            directory.join(&self.name),
+            directory.join(".debug").join(&self.name),
+            Path::new(OF_DISTRIBUTION).join(rooted).join(&self.name),
+        ];
+        places.retain(|place| place != program);
+        places
+    }
+
+    /// Returns true if a file has the checksum of the link.
+    ///
+    /// # Errors
+    /// The operating system's when it cannot be read.
+    pub(crate) fn is_to(&self, mut file: File) -> io::Result<bool> {
+        let mut crc = Crc::new();
+        let mut bytes = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut bytes) {
+                Ok(0) => return Ok(crc.sum() == self.crc),
+                Ok(len) => crc.update(&bytes[..len]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
 
 /// Paths under which the files of one build may be.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,7 +93,8 @@ impl BuildFiles {
             path.is_absolute().then_some(path)
         };
         let home = directory("HOME");
-        let of_distribution = Path::new(OF_DISTRIBUTION).join(format!("{first}/{rest}.debug"));
+        let of_distribution =
+            Path::new(OF_DISTRIBUTION).join(format!(".build-id/{first}/{rest}.debug"));
         let mut files = Self {
             debug: vec![of_distribution],
             copies: Vec::new(),
