@@ -126,14 +126,11 @@ impl Visit for Loading {
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
         let thread = sample.thread();
-        let name = thread.and_then(|thread| replay.thread_name(thread.tid).cloned());
         let Some(ip) = sample.ip() else {
             return ControlFlow::Continue(());
         };
         let mode = sample.misc().cpu_mode();
-        let is_of_thread = self
-            .selection
-            .has(sample, name.as_deref().unwrap_or("[unknown]"));
+        let is_of_thread = self.selection.has(sample, &replay.command_of(sample));
         if self.selection.hides(mode) || !(is_of_thread || self.counts_all) {
             return ControlFlow::Continue(());
         }

@@ -312,12 +312,15 @@ impl Replay {
         &self.layouts[event]
     }
 
-    /// Returns the name of a thread, as far as there is one.
-    pub(crate) fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
-        match tid {
+    /// Returns the name of the thread of a sample. One that was not recorded is called by its number, as perf calls it:
+    /// `:1234`.
+    pub(crate) fn command_of(&self, sample: &Sample<'_>) -> Arc<str> {
+        let tid = sample.thread().map_or(-1, |thread| thread.tid);
+        let name = match tid {
             0 => Some(&self.idle),
             tid => self.processes.thread_name(tid),
-        }
+        };
+        name.map_or_else(|| format!(":{tid}").into(), Arc::clone)
     }
 
     /// Returns what is to be said of the file: that it is cut, or has records that cannot be decoded.

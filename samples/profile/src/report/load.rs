@@ -7,7 +7,6 @@ mod live;
 use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
 use foldhash::HashMap;
 use quipu_perf_data::{
@@ -115,7 +114,6 @@ pub(crate) struct Loading {
     known: KnownAddresses,
     /// The lists of functions of which all addresses have the same.
     by_id: HashMap<FunctionId, u32>,
-    nameless: Arc<str>,
     /// The call chain of a sample, the functions at an address and those of a chain, kept for their memory.
     chain: Vec<ChainFrame>,
     found: Vec<Function>,
@@ -316,7 +314,6 @@ impl Loading {
             branches: options.reports_branches(keys).then(Branches::default),
             known: KnownAddresses::default(),
             by_id: HashMap::default(),
-            nameless: "[unknown]".into(),
             chain: Vec::new(),
             found: Vec::new(),
             callers: Vec::new(),
@@ -364,8 +361,9 @@ impl Loading {
         if !self.selection.is_then_and_there(sample) || self.selection.hides(mode) {
             return Err(NotChosen::LeftOut);
         }
-        let command = command_of(sample, replay, &self.nameless);
-        let has_thread = self.selection.has_thread(sample, command);
+        let has_thread = self
+            .selection
+            .has_thread(sample, &replay.command_of(sample));
         let is_of_named = self.selection.is_of_named();
         if !has_thread && !is_of_named {
             return Err(NotChosen::Filtered);
@@ -434,7 +432,7 @@ impl Loading {
         let pid = thread.map_or(-1, |thread| thread.pid);
         let tid = thread.map(|thread| thread.tid);
         let task = Task {
-            command: command_of(sample, replay, &self.nameless).clone(),
+            command: replay.command_of(sample),
             pid: tells(Key::Pid).then_some(pid),
             tid: tid.filter(|_| tells(Key::Tid)),
             cpu: sample.cpu().filter(|_| tells(Key::Cpu)),
@@ -509,14 +507,6 @@ impl Loading {
         });
         self.profile
     }
-}
-
-/// Returns the name of the thread of a sample.
-fn command_of<'n>(sample: &Sample<'_>, replay: &'n Replay, nameless: &'n Arc<str>) -> &'n Arc<str> {
-    let name = sample
-        .thread()
-        .and_then(|thread| replay.thread_name(thread.tid));
-    name.unwrap_or(nameless)
 }
 
 /// Returns what a report tells of a branch in a function.

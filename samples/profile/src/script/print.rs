@@ -69,10 +69,8 @@ impl Visit for Script {
             None => Vec::new(),
         };
         let thread = sample.thread();
-        let tid = thread.map_or(-1, |thread| thread.tid);
         let pid = thread.map_or(-1, |thread| thread.pid);
-        let name = replay.thread_name(tid).cloned();
-        let name = name.unwrap_or_else(|| format!(":{tid}").into());
+        let name = replay.command_of(sample);
         if !self.selection.has(sample, &name) {
             return ControlFlow::Continue(());
         }

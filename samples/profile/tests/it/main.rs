@@ -16,10 +16,14 @@ fn attr() -> EventAttr {
 }
 
 fn sample(time: u64, period: u64) -> Vec<u8> {
+    sample_of(7, time, period)
+}
+
+fn sample_of(thread: u32, time: u64, period: u64) -> Vec<u8> {
     let mut record = 9u32.to_ne_bytes().to_vec();
     record.extend([2u16, 40].iter().flat_map(|n| n.to_ne_bytes()));
     record.extend(0x1000u64.to_ne_bytes());
-    record.extend([7u32, 7].iter().flat_map(|n| n.to_ne_bytes()));
+    record.extend([thread, thread].iter().flat_map(|n| n.to_ne_bytes()));
     record.extend([time, period].iter().flat_map(|n| n.to_ne_bytes()));
     record
 }
@@ -54,6 +58,25 @@ fn samples_are_added_up_with_their_periods() {
         (hottest[0].0.title(), hottest[0].1),
         ("[unknown]".to_owned(), all)
     );
+}
+
+#[test]
+fn threads_without_a_name_are_called_by_their_numbers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("perf.data");
+    let event = RecordedEvent::new(attr(), vec![], "cycles");
+    let mut writer =
+        Writer::new(File::create_new(&path).expect("a file"), vec![event]).expect("a file");
+    for (thread, time) in [(7, 1), (8, 2), (0, 3)] {
+        let sample = sample_of(thread, time, 1);
+        writer.write(&[&sample]).expect("a file");
+    }
+    writer.finish(&Features::default()).expect("a file");
+    let profile = Profile::read(&path).expect("a recording");
+    let stacks = profile.events[0].stacks.keys();
+    let mut commands: Vec<_> = stacks.map(|stack| &*stack.task.command).collect();
+    commands.sort_unstable();
+    assert_eq!(commands, [":7", ":8", "swapper"]);
 }
 
 #[test]
