@@ -16,7 +16,7 @@ pub use input::name;
 #[cfg(unix)]
 pub use open::reader;
 pub(crate) use owner::{owner, owner_of_address};
-pub(crate) use places::{Place, Places};
+pub(crate) use places::{Inlined, Place, Places};
 pub(crate) use replay::{Replay, Visit};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;

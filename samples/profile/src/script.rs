@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let input = Input {
         path: &options.input,
         force: options.force,
-        lines: fields.asks(Field::SourceLine),
+        lines: options.inline || fields.asks(Field::SourceLine),
     };
     let pager = Pager::begin(options.no_pager);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {

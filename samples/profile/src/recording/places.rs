@@ -24,6 +24,25 @@ pub(crate) struct FunctionInFile {
     pub(crate) symbol: Option<Arc<str>>,
     pub(crate) object: Arc<str>,
     pub(crate) source: Option<(Arc<str>, u32)>,
+    /// The functions that were inlined there, the innermost first.
+    pub(crate) inlined: Box<[Inlined]>,
+}
+
+/// A function that was inlined.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Inlined {
+    pub(crate) symbol: Option<Arc<str>>,
+    pub(crate) source: Option<(Arc<str>, u32)>,
+}
+
+impl FunctionInFile {
+    /// Returns the source line that the instruction itself is of.
+    pub(crate) fn innermost_source(&self) -> Option<&(Arc<str>, u32)> {
+        match self.inlined.first() {
+            Some(innermost) => innermost.source.as_ref(),
+            None => self.source.as_ref(),
+        }
+    }
 }
 
 /// Places by their addresses.
@@ -61,14 +80,17 @@ impl Places {
         replay
             .symbolizer
             .resolve(processes, owner, address, &mut self.found);
-        // The source line is that of the innermost function, the symbol that of the outermost.
-        let source = self.found.first().and_then(|inner| inner.source.clone());
         let mapping = match owner {
             AddressOwner::Process(pid) => processes.mapping(pid, address),
             _ => None,
         };
         let in_file = mapping.map_or(address, |mapping| mapping.offset_of(address));
         let function = self.found.pop();
+        let inlined = self.found.drain(..).map(|inlined| Inlined {
+            symbol: inlined.name,
+            source: inlined.source,
+        });
+        let inlined = inlined.collect();
         let object = match &function {
             Some(function) => function.object.clone(),
             None => "[unknown]".into(),
@@ -83,9 +105,10 @@ impl Places {
         };
         let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
         let code = FunctionInFile {
+            source: function.as_ref().and_then(|f| f.source.clone()),
             symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
             object,
-            source,
+            inlined,
         };
         let known = self.code.get(&code).cloned();
         let code = known.unwrap_or_else(|| {

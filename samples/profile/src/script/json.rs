@@ -60,6 +60,9 @@ pub(super) struct Frame {
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
     object: String,
+    /// True if it was inlined into the next one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inlined: bool,
 }
 
 impl Frame {
@@ -69,6 +72,19 @@ impl Frame {
             symbol: place.code.symbol.as_deref().map(str::to_owned),
             offset: place.code.symbol.is_some().then_some(place.offset),
             object: place.code.object.as_ref().to_owned(),
+            inlined: false,
         }
+    }
+
+    /// Returns the function at an address, after those that were inlined there if they are asked for.
+    pub(super) fn all(address: u64, place: &Place, with_inlined: bool) -> Vec<Self> {
+        let inlined = place.code.inlined.iter().filter(|_| with_inlined);
+        let inlined = inlined.map(|inlined| Self {
+            symbol: inlined.symbol.as_deref().map(str::to_owned),
+            offset: None,
+            inlined: true,
+            ..Self::new(address, place)
+        });
+        inlined.chain([Self::new(address, place)]).collect()
     }
 }

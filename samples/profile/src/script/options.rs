@@ -12,6 +12,7 @@ Examples:
   quipu script                              every sample of perf.data
   quipu script -F comm,tid,time,event,ip,sym   these fields
   quipu script -F +srcline                  and source lines, where there is debug information
+  quipu script --inline | inferno-collapse-perf   stacks with inlined functions
   quipu script -G --comms make --time 12.5,13   without call chains, of make, in this half of a second
   quipu script -j                           one JSON object a line, for programs
   perf record -o - ls | quipu script -i -   what is being recorded
@@ -50,6 +51,9 @@ pub struct Options {
     /// Print at most N functions of a call chain
     #[arg(long, value_name = "N", default_value_t = 127, value_parser = numbers::whole::<usize>, allow_negative_numbers = true, help_heading = "How")]
     pub(crate) max_stack: usize,
+    /// Print the functions that were inlined in call chains, where there is debug information
+    #[arg(long, help_heading = "How")]
+    pub(crate) inline: bool,
     /// Print times in nanoseconds
     #[arg(long, help_heading = "How")]
     pub(crate) ns: bool,

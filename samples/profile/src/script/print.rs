@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType};
 use quipu_symbols::AddressOwner;
 
 use crate::pager::Pager;
-use crate::recording::{ChainFrame, Place, Places, Replay, SampleSelection, Visit, owner};
+use crate::recording::{ChainFrame, Inlined, Place, Places, Replay, SampleSelection, Visit, owner};
 use quipu_shell::Failure;
 use quipu_shell::terminal::escaped;
 
@@ -227,7 +228,8 @@ impl Script {
             text.push(' ');
             numbers::push_hex(text, address, 16);
             symbol(text, fields, &place);
-            source_line(text, fields, address, &place);
+            let source = place.code.innermost_source();
+            source_line(text, fields, address, (source, &place));
             branches::push(text, fields, (replay, places), sample, pid);
             text.push('\n');
             return;
@@ -241,10 +243,22 @@ impl Script {
                 AddressOwner::Process(_) => place.in_file,
                 _ => frame.address,
             };
+            let inlined = options.inline.then_some(&*place.code.inlined);
+            for inlined in inlined.unwrap_or_default() {
+                text.push('\t');
+                numbers::push_hex(text, address, 16);
+                inlined_symbol(text, fields, inlined, &place);
+                source_line(text, fields, address, (inlined.source.as_ref(), &place));
+                text.push('\n');
+            }
+            let source = match options.inline {
+                true => place.code.source.as_ref(),
+                false => place.code.innermost_source(),
+            };
             text.push('\t');
             numbers::push_hex(text, address, 16);
             symbol(text, fields, &place);
-            source_line(text, fields, address, &place);
+            source_line(text, fields, address, (source, &place));
             text.push('\n');
         }
         branches::push(text, fields, (replay, places), sample, pid);
@@ -292,9 +306,9 @@ impl Script {
             fields,
             frames: chain
                 .iter()
-                .map(|frame| {
+                .flat_map(|frame| {
                     let place = self.places.at(replay, frame.owner, frame.address);
-                    Frame::new(frame.address, &place)
+                    Frame::all(frame.address, &place, self.options.inline)
                 })
                 .collect(),
             branches: branches::rows((replay, &mut self.places), sample, pid),
@@ -374,13 +388,32 @@ fn symbol(text: &mut String, fields: FieldSet, place: &Place) {
     }
 }
 
+/// Appends the symbol of a function that was inlined, as far as it is asked for. Its offset is that of the function around
+/// it, as perf has it.
+fn inlined_symbol(text: &mut String, fields: FieldSet, inlined: &Inlined, place: &Place) {
+    if fields.has(Field::Symbol) {
+        text.push(' ');
+        text.push_str(&escaped(inlined.symbol.as_deref().unwrap_or("[unknown]")));
+        if fields.has(Field::Offset) && place.code.symbol.is_some() {
+            text.push_str("+0x");
+            numbers::push_hex(text, place.offset, 0);
+        }
+    }
+    text.push_str(" (inlined)");
+}
+
 /// Appends the source line, or the file and the address in it.
-fn source_line(text: &mut String, fields: FieldSet, address: u64, place: &Place) {
+fn source_line(
+    text: &mut String,
+    fields: FieldSet,
+    address: u64,
+    (source, place): (Option<&(Arc<str>, u32)>, &Place),
+) {
     if !fields.has(Field::SourceLine) {
         return;
     }
     let short = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let _ = match &place.code.source {
+    let _ = match source {
         Some((file, line)) => write!(text, "\n  {}:{line}", escaped(&short(file))),
         None if &*place.code.object == "[unknown]" => Ok(()),
         None => write!(
