@@ -1,21 +1,71 @@
 //! The place of a function in the file of a program or library.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
-use object::read::ReadCache;
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::elf::{SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC};
+use object::read::elf::{ElfFile, FileHeader, Sym as _};
+use object::read::{ReadCache, ReadRef};
+use object::{Architecture, Endianness, Object as _, ObjectSegment as _};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::machine::hint::did_you_mean;
 use crate::machine::kernel_file;
 
+/// The directories in which the dynamic linker looks for a library (ld.so(8)), and those of Debian.
+const LIBRARIES: [&str; 8] = [
+    "/lib64",
+    "/usr/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/lib/i386-linux-gnu",
+    "/lib/arm-linux-gnueabihf",
+    "/lib",
+    "/usr/lib",
+];
+
+/// Returns the file that is meant by the name of a library, `libc`, or of a program in `PATH`. A path is itself.
+pub(crate) fn located(object: &Path) -> PathBuf {
+    let is_name = object.components().count() == 1 && !object.exists();
+    let Some(name) = object.to_str().filter(|_| is_name) else {
+        return object.to_owned();
+    };
+    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let mut programs = std::env::split_paths(&in_path).map(|directory| directory.join(name));
+    let library = format!("{name}.so");
+    let libraries = LIBRARIES
+        .iter()
+        .flat_map(std::fs::read_dir)
+        .flatten()
+        .flatten();
+    let mut libraries = libraries.map(|entry| entry.path()).filter(|path| {
+        let version = path
+            .file_name()
+            .and_then(|file| file.to_str()?.strip_prefix(&library));
+        version.is_some_and(|version| version.is_empty() || version.starts_with('.'))
+    });
+    // Beside a library there may be a script for the linker of the same name.
+    let is_elf = |path: &PathBuf| {
+        let mut magic = [0; 4];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+        read.is_ok() && magic == *b"\x7fELF"
+    };
+    let found = libraries.find(is_elf).or_else(|| programs.find(is_elf));
+    found.unwrap_or_else(|| object.to_owned())
+}
+
 /// The byte of an ELF file at which a function starts, by the names of its symbol tables as they
 /// stand there (mangled).
 ///
+/// Of several versions of a function the default one is meant; the name of another ends like `@GLIBC_2.2.5`. Names of a file
+/// that is stripped are looked up in its debug information under `/usr/lib/debug`.
+///
 /// # Errors
 /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file is not there or has no such
-/// function, with the nearest names as the hint; [`NoPermission`](ErrorKind::NoPermission);
+/// function, with the nearest names as the hint, has several of them, or one that only selects another when a program
+/// starts; [`NoPermission`](ErrorKind::NoPermission);
 /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) when it is not an ELF file.
 pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
     let attempted = || {
@@ -33,13 +83,26 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
     let cache = ReadCache::new(file);
     let not_elf = |_| fail(ErrorKind::InvalidConfiguration, "it is not an ELF file");
     let elf = object::File::parse(&cache).map_err(not_elf)?;
-    let functions = || {
-        let all = elf.symbols().chain(elf.dynamic_symbols());
-        all.filter(|s| s.is_definition() && s.kind() == SymbolKind::Text)
+    let mut functions = functions_of(&elf);
+    if !functions
+        .iter()
+        .any(|function| function.has_name(symbol) && !function.is_selector)
+    {
+        functions.extend(functions_apart(&elf));
+    }
+    let found = chosen(&functions, symbol);
+    let addresses: BTreeSet<u64> = found.iter().map(|function| function.address).collect();
+    let offset = |address: u64| {
+        elf.segments().find_map(|segment| {
+            let (start, len) = segment.file_range();
+            let within = address.checked_sub(segment.address())?;
+            (within < len).then(|| start.checked_add(within)).flatten()
+        })
     };
-    let Some(found) = functions().find(|s| s.name_bytes() == Ok(symbol.as_bytes())) else {
-        let names: Vec<String> = functions()
-            .filter_map(|s| s.name().ok().map(str::to_owned))
+    let [function, ..] = &found[..] else {
+        let names: Vec<String> = functions
+            .into_iter()
+            .map(|function| function.name)
             .collect();
         let error = fail(
             ErrorKind::UnsupportedEvent,
@@ -50,26 +113,156 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
             names => error.with_hint(did_you_mean(symbol, names, "it has")),
         });
     };
+    if addresses.len() > 1 {
+        let places = addresses
+            .iter()
+            .filter_map(|address| Some(format!("{:#x}", offset(*address)?)));
+        let places: Vec<String> = places.collect();
+        let reason = format!("it has {} functions of this name", addresses.len());
+        let hint = format!(
+            "give the offset in the file instead: {}",
+            places.join(" or ")
+        );
+        return Err(fail(ErrorKind::UnsupportedEvent, &reason).with_hint(hint));
+    }
+    if function.is_selector {
+        let reason = "programs call another function that is selected when they start (IFUNC): the calls of this one \
+                      are of the dynamic linker";
+        let is_implementation = |other: &&Function| {
+            let name = other.name.trim_start_matches('_');
+            !other.is_selector && name.starts_with(&format!("{symbol}_"))
+        };
+        let implementations = functions.iter().filter(is_implementation);
+        let implementations: BTreeSet<&str> = implementations.map(|other| &*other.name).collect();
+        let implementations: Vec<&str> = implementations.into_iter().collect();
+        let error = fail(ErrorKind::UnsupportedEvent, reason);
+        return Err(match implementations.as_slice() {
+            [] => error.with_hint("`quipu record` and `quipu report` show which one runs"),
+            names => error.with_hint(format!("one of {}", names.join(", "))),
+        });
+    }
+    offset(function.address).ok_or_else(|| {
+        fail(
+            ErrorKind::UnsupportedEvent,
+            "the function is in no loadable segment",
+        )
+    })
+}
+
+/// Returns true if a file is a Go program.
+pub(crate) fn is_go(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let cache = ReadCache::new(file);
+    let elf = object::File::parse(&cache);
+    elf.is_ok_and(|elf| elf.section_by_name(".note.go.buildid").is_some())
+}
+
+/// A function of a symbol table.
+#[derive(Debug)]
+struct Function {
+    /// Its name as it stands there.
+    name: String,
+    address: u64,
+    /// True for a version that programs get only by its name.
+    is_old: bool,
+    is_global: bool,
+    /// True if it returns the address of the function that programs call in its place.
+    is_selector: bool,
+}
+
+impl Function {
+    fn has_name(&self, name: &str) -> bool {
+        self.name == name
+            || self
+                .name
+                .split_once("@@")
+                .is_some_and(|(own, _)| own == name)
+    }
+}
+
+/// Returns the functions that a name means: of several the global ones, and of those the default version.
+fn chosen<'f>(functions: &'f [Function], name: &str) -> Vec<&'f Function> {
+    let mut chosen: Vec<&Function> = functions.iter().filter(|f| f.has_name(name)).collect();
+    let is_better: [fn(&Function) -> bool; 2] = [|f| f.is_global, |f| !f.is_old];
+    for is_better in is_better {
+        if chosen.iter().any(|f| is_better(f)) {
+            chosen.retain(|f| is_better(f));
+        }
+    }
+    chosen
+}
+
+fn functions_of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<Function> {
+    match file {
+        object::File::Elf32(file) => functions_in(file),
+        object::File::Elf64(file) => functions_in(file),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the functions in the debug information of a file that lies apart, if it is of the same build.
+fn functions_apart<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<Function> {
+    let Ok(Some([first, rest @ ..])) = file.build_id() else {
+        return Vec::new();
+    };
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
+    let Ok(apart) = File::open(path) else {
+        return Vec::new();
+    };
+    let cache = ReadCache::new(apart);
+    match object::File::parse(&cache) {
+        Ok(apart) if apart.build_id() == file.build_id() => functions_of(&apart),
+        _ => Vec::new(),
+    }
+}
+
+fn functions_in<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Vec<Function>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let endian = file.endian();
+    let versions = file.elf_section_table().versions(endian, file.data());
+    let versions = versions.ok().flatten();
     // 32-bit ARM says in the lowest bit that the function is Thumb code.
-    let thumb = u64::from(elf.architecture() == object::Architecture::Arm);
-    let address = found.address() & !thumb;
-    elf.segments()
-        .find_map(|segment| {
-            let (start, len) = segment.file_range();
-            let within = address.checked_sub(segment.address())?;
-            (within < len).then(|| start.checked_add(within)).flatten()
-        })
-        .ok_or_else(|| {
-            fail(
-                ErrorKind::UnsupportedEvent,
-                "the function is in no loadable segment",
-            )
-        })
+    let thumb = u64::from(file.architecture() == Architecture::Arm);
+    let tables = [
+        (file.elf_symbol_table(), false),
+        (file.elf_dynamic_symbol_table(), true),
+    ];
+    let mut functions = Vec::new();
+    for (table, is_dynamic) in tables {
+        for (index, symbol) in table.enumerate() {
+            let kind = symbol.st_type();
+            let is_function = matches!(kind, STT_FUNC | STT_GNU_IFUNC);
+            if !is_function || symbol.st_shndx(endian) == SHN_UNDEF {
+                continue;
+            }
+            let name = symbol.name(endian, table.strings());
+            let Some(name) = name.ok().and_then(|name| str::from_utf8(name).ok()) else {
+                continue;
+            };
+            let version = versions.as_ref().filter(|_| is_dynamic);
+            let is_hidden = version.is_some_and(|all| all.version_index(endian, index).is_hidden());
+            functions.push(Function {
+                name: name.to_owned(),
+                address: symbol.st_value(endian).into() & !thumb,
+                is_old: is_hidden,
+                is_global: matches!(symbol.st_bind(), STB_GLOBAL | STB_WEAK),
+                is_selector: kind == STT_GNU_IFUNC,
+            });
+        }
+    }
+    functions
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::ObjectSymbol as _;
     use std::os::unix::fs::FileExt as _;
 
     fn landmark_of_this_test(n: u64) -> u64 {
@@ -114,5 +307,89 @@ mod tests {
         assert_eq!(e.kind(), ErrorKind::UnsupportedEvent);
         let e = file_offset(Path::new("/proc/self/maps"), "main").unwrap_err();
         assert_eq!(e.kind(), ErrorKind::InvalidConfiguration);
+    }
+
+    /// A library with a function that is selected when it is loaded, two functions of one name, and two versions of one.
+    const LIBRARY: &str = r#"
+int first(int n) { return n + 1; }
+int second(int n) { return n + 2; }
+__asm__(".symver first, versioned@OLD");
+__asm__(".symver second, versioned@@NEW");
+int selected_fast(int n) { return n + 3; }
+static void *select_it(void) { return (void *)selected_fast; }
+int selected(int n) __attribute__((ifunc("select_it")));
+static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
+"#;
+    const OTHER: &str =
+        "static __attribute__((noinline, used)) int twice(int n) { return n + 5; }\n";
+
+    #[test]
+    fn a_name_means_one_function_or_is_refused() {
+        let directory = tempfile::tempdir().expect("writable");
+        let path = |name| directory.path().join(name);
+        std::fs::write(path("a.c"), LIBRARY).expect("writable");
+        std::fs::write(path("b.c"), OTHER).expect("writable");
+        std::fs::write(path("map"), "OLD {}; NEW { global: *; } OLD;\n").expect("writable");
+        let mut cc = std::process::Command::new("cc");
+        cc.args([
+            "-shared",
+            "-fPIC",
+            "-Wl,--version-script=map",
+            "-o",
+            "a.so",
+            "a.c",
+            "b.c",
+        ]);
+        let compiled = cc.current_dir(&directory).output();
+        if !compiled.is_ok_and(|output| output.status.success()) {
+            eprintln!("SKIP a_name_means_one_function_or_is_refused: no C compiler with IFUNC");
+            return;
+        }
+        for stripped in [false, true] {
+            let library = path("a.so");
+            if stripped {
+                let strip = std::process::Command::new("strip").arg(&library).output();
+                assert!(strip.expect("binutils has it").status.success());
+            }
+            let offset = |name: &str| file_offset(&library, name);
+            assert_eq!(
+                offset("versioned").expect("there"),
+                offset("second").expect("there")
+            );
+            assert_ne!(
+                offset("first").expect("there"),
+                offset("second").expect("there")
+            );
+            let refusal = offset("selected").expect_err("not what runs");
+            assert!(
+                refusal
+                    .reason()
+                    .is_some_and(|reason| reason.contains("IFUNC")),
+                "{refusal}"
+            );
+            assert_eq!(refusal.hint(), Some("one of selected_fast"));
+            let refusal = offset("twice").expect_err("which one");
+            let wanted = if stripped {
+                "no function of this name"
+            } else {
+                "2 functions of this name"
+            };
+            assert!(
+                refusal
+                    .reason()
+                    .is_some_and(|reason| reason.contains(wanted)),
+                "{refusal}"
+            );
+        }
+    }
+
+    #[test]
+    fn libraries_and_programs_are_found_by_their_names() {
+        let libc = located(Path::new("libc"));
+        assert!(file_offset(&libc, "malloc").is_ok(), "{libc:?}");
+        assert!(located(Path::new("cat")).ends_with("bin/cat"));
+        for path in ["/no/such/file", "no-such-program", "./cat"] {
+            assert_eq!(located(Path::new(path)), Path::new(path));
+        }
     }
 }

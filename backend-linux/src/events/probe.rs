@@ -38,6 +38,14 @@ pub(crate) fn resolve(probe: &Probe, pmus: &SysfsPmus) -> Result<Resolved> {
         .config;
     let text = match &probe.object {
         Some(object) => {
+            let object = &*elf_symbol::located(object);
+            if probe.on_return && probe.symbol.is_some() && elf_symbol::is_go(object) {
+                return Err(Error::new(ErrorKind::UnsupportedEvent, attempted())
+                    .with_reason(
+                        "a return probe ends Go programs: their runtime moves stacks, and finds the probe's address there",
+                    )
+                    .with_hint("uprobe counts the calls; a return probe at an offset in the file is set all the same"));
+            }
             config.config2 = offset_in_file(probe, object)?;
             Some(c_string(object.as_os_str().as_bytes(), attempted)?)
         }

@@ -19,6 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Probe, Result, Target};
 
 use super::bits::EventBits;
+use super::elf_symbol;
 use super::placement::Placement;
 use super::probe;
 use crate::machine::kernel_file;
@@ -130,7 +131,7 @@ fn define(probe: &Probe, control: &Path, name: &str, offset: u64) -> Result<()> 
         Some(path) => {
             let mut options = OpenOptions::new();
             let options = options.read(true).custom_flags(libc::O_PATH);
-            Some(options.open(path).map_err(refused)?)
+            Some(options.open(elf_symbol::located(path)).map_err(refused)?)
         }
         None => None,
     };

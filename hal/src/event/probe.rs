@@ -10,7 +10,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The program or library that the place is in; `None` for the kernel.
+    /// The program or library that the place is in: a path, or its name alone (`libc`, or a program in `PATH`). `None` for
+    /// the kernel.
     pub object: Option<PathBuf>,
     /// The function. `None` when [`offset`](Self::offset) alone says where.
     pub symbol: Option<String>,
