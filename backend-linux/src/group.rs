@@ -9,6 +9,7 @@ pub(crate) mod open_part;
 #[cfg(feature = "sampling")]
 pub(crate) mod overflow;
 pub(crate) mod own_counters;
+mod reader;
 
 #[cfg(not(feature = "sampling"))]
 pub(crate) use self::no_overflow as overflow;
@@ -17,11 +18,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use quipu_hal::{
-    Error, ErrorKind, EventInfo, Group, Overflows, Part, ReadBuf, Reading, Result, Simultaneity,
-    UserReads, ValueKind,
+    Error, ErrorKind, EventInfo, Group, GroupReader, Overflows, Part, ReadBuf, Reading, Result,
+    Simultaneity, UserReads, ValueKind,
 };
 
 use self::kernel_group::KernelGroup;
+use self::reader::LinuxReader;
 #[cfg(feature = "names")]
 use crate::events::TracedProbe;
 use crate::read::{ReadFailure, ReadPlan};
@@ -65,7 +67,7 @@ pub struct LinuxGroup {
     kernel_groups: Vec<KernelGroup>,
     /// The probes that the kernel groups count, which are removed after those.
     #[cfg(feature = "names")]
-    probes: Vec<TracedProbe>,
+    probes: Vec<Arc<TracedProbe>>,
     _open: CountersOpen,
 }
 
@@ -89,7 +91,7 @@ impl LinuxGroup {
     /// Returns the group with the probes that its kernel groups count.
     #[cfg(feature = "names")]
     pub(crate) fn with_probes(mut self, probes: Vec<TracedProbe>) -> Self {
-        self.probes.extend(probes);
+        self.probes.extend(probes.into_iter().map(Arc::new));
         self
     }
 
@@ -216,26 +218,26 @@ impl LinuxGroup {
         out.check_shape(self.members.len(), &self.parts)?;
         for (part, group) in self.kernel_groups.iter_mut().enumerate() {
             if let Err(failure) = read(group, &mut out[part]) {
-                return Err(self.read_error(part, failure));
+                return Err(read_error(&self.parts[part], failure));
             }
         }
         Ok(())
     }
+}
 
-    fn read_error(&self, part: usize, failure: ReadFailure) -> Error {
-        let error = |kind| Error::new(kind, format!("read the counters ({})", self.parts[part]));
-        match failure {
-            ReadFailure::ErrorState => error(ErrorKind::CounterInErrorState)
-                .with_reason("the group is pinned and could not be put on the PMU")
-                .with_hint("disable and enable the group to try again"),
-            ReadFailure::Malformed => {
-                error(ErrorKind::Os).with_reason("the kernel returned malformed data")
-            }
-            ReadFailure::Errno(errno @ libc::ENODEV) => error(ErrorKind::NoSuchDevice)
-                .with_errno(errno)
-                .with_reason("the PMU is gone"),
-            ReadFailure::Errno(errno) => error(ErrorKind::Os).with_errno(errno),
+fn read_error(part: &Part, failure: ReadFailure) -> Error {
+    let error = |kind| Error::new(kind, format!("read the counters ({part})"));
+    match failure {
+        ReadFailure::ErrorState => error(ErrorKind::CounterInErrorState)
+            .with_reason("the group is pinned and could not be put on the PMU")
+            .with_hint("disable and enable the group to try again"),
+        ReadFailure::Malformed => {
+            error(ErrorKind::Os).with_reason("the kernel returned malformed data")
         }
+        ReadFailure::Errno(errno @ libc::ENODEV) => error(ErrorKind::NoSuchDevice)
+            .with_errno(errno)
+            .with_reason("the PMU is gone"),
+        ReadFailure::Errno(errno) => error(ErrorKind::Os).with_errno(errno),
     }
 }
 
@@ -277,7 +279,7 @@ impl Group for LinuxGroup {
         let gauge = |i: usize| members[i].kind == ValueKind::Gauge;
         for (part, group) in self.kernel_groups.iter_mut().enumerate() {
             if let Err(failure) = group.reset(gauge) {
-                return Err(self.read_error(part, failure));
+                return Err(read_error(&self.parts[part], failure));
             }
         }
         Ok(())
@@ -289,6 +291,19 @@ impl Group for LinuxGroup {
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
         Some(self)
+    }
+
+    fn reader(&self) -> Result<Arc<dyn GroupReader>> {
+        if self.kernel_groups.iter().any(KernelGroup::sends_signals) {
+            let error = Error::new(
+                ErrorKind::UnsupportedFeature,
+                "read a group on many threads at once",
+            );
+            return Err(error.with_reason(
+                "its signals for overflows end with it, and a reader keeps counters open",
+            ));
+        }
+        Ok(Arc::new(LinuxReader::of(self)))
     }
 
     fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {

@@ -13,6 +13,7 @@ mod obstacle;
 mod owner;
 mod pages;
 mod plan;
+mod reader;
 mod source;
 
 pub(crate) use call::ReadFailure;
@@ -21,4 +22,5 @@ pub(crate) use known_pages::KnownPages;
 pub(crate) use obstacle::{ATTEMPTED, Obstacle, explain, on_this_thread};
 pub(crate) use pages::{Pages, UserCounters};
 pub(crate) use plan::ReadPlan;
+pub(crate) use reader::Reader;
 pub(crate) use source::Source;

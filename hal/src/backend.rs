@@ -1,4 +1,5 @@
-//! The traits a backend implements: [`Backend`] opens groups, [`Group`] counts and is read.
+//! The traits a backend implements: [`Backend`] opens groups, [`Group`] counts and is read, and [`GroupReader`] reads it
+//! on any thread.
 
 use std::any::Any;
 use std::fmt;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Capabilities, Error, EventInfo, GroupSpec, Overflows, Part, ReadBuf, Result, Simultaneity,
-    Target,
+    Capabilities, Error, ErrorKind, EventInfo, GroupSpec, Overflows, Part, ReadBuf, Result,
+    Simultaneity, Target,
 };
 
 /// An interface that counts: an operating system's, or bare registers behind a scheduler.
@@ -206,6 +207,21 @@ pub trait Group: Any + Send {
         None
     }
 
+    /// Returns a reader of this group, which any number of threads may use at once.
+    ///
+    /// By default it is refused.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature) where a read has to be alone, or only one thread may
+    /// read.
+    fn reader(&self) -> Result<Arc<dyn GroupReader>> {
+        let error = Error::new(
+            ErrorKind::UnsupportedFeature,
+            "read a group on many threads at once",
+        );
+        Err(error.with_reason("the backend reads a group on one thread at a time"))
+    }
+
     /// Returns the overflows of a member that was opened with a signal for them
     /// ([`EventSpec::overflow`](crate::EventSpec::overflow)).
     fn overflows(&self, member: usize) -> Option<Arc<dyn Overflows>> {
@@ -222,6 +238,34 @@ impl fmt::Debug for dyn Group + '_ {
             .field("parts", &self.parts())
             .finish_non_exhaustive()
     }
+}
+
+/// A reader of a group that many threads may use at once.
+///
+/// Made by [`Group::reader`]. It holds no lock, allocates nothing and does not block. It reads what the group counts: it
+/// neither starts nor stops that. Its values and times are those since the last reset before it was made; a later one does
+/// not reach it. It keeps the counters open: when the group is closed, they go on as they were.
+///
+/// ```
+/// use std::thread;
+///
+/// use quipu_hal::{Backend, Count, GroupSpec, Result, Software, Target};
+///
+/// /// Returns the page faults of this thread, as another thread reads them.
+/// fn faults(backend: &dyn Backend) -> Result<Count> {
+///     let group = backend.open(&GroupSpec::new([Software::PageFaults]), &Target::CurrentThread)?;
+///     let (reader, mut readings) = (group.reader()?, group.read_buf());
+///     thread::spawn(move || reader.read(&mut readings).map(|()| readings.total(0)))
+///         .join()
+///         .expect("no panic")
+/// }
+/// ```
+pub trait GroupReader: Send + Sync {
+    /// Reads every member in every part into a buffer of the group's ([`Group::read_buf`]).
+    ///
+    /// # Errors
+    /// As [`Group::read`].
+    fn read(&self, out: &mut ReadBuf) -> Result<()>;
 }
 
 /// Reading without a system call, where the operating system gives user mode the registers.

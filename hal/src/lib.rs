@@ -21,7 +21,7 @@ mod spec;
 mod target;
 pub mod words;
 
-pub use backend::{Backend, Group, UserReads};
+pub use backend::{Backend, Group, GroupReader, UserReads};
 pub use capabilities::{Capabilities, Features, Simultaneity};
 pub use count::Count;
 pub use cpu_model::{CounterBank, CpuIdentity, CpuModel, Scheme, SlotClass};

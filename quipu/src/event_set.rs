@@ -9,7 +9,7 @@ use quipu_hal::{Error, ErrorKind, Event, Group, Overflows, Part, Result, Target}
 
 use crate::counts::{Counts, of_another_set};
 use crate::open::OpenGroup;
-use crate::{EventSetBuilder, SetEvent};
+use crate::{EventSetBuilder, Reader, SetEvent};
 
 /// Several groups of events on one target, possibly on several backends.
 ///
@@ -264,6 +264,15 @@ impl EventSet {
         }
         self.read(out)?;
         Ok(out.exact(values))
+    }
+
+    /// Returns a reader of the open events for any number of threads.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](crate::ErrorKind::UnsupportedFeature) if a group is on another backend than Linux's, whose
+    /// reads have to be alone, or an event sends signals for overflows. Then a set for each thread is the way, or a lock.
+    pub fn reader(&self) -> Result<Reader> {
+        Reader::of(&self.events, &self.groups)
     }
 
     fn each(&mut self, f: impl Fn(&mut dyn Group) -> Result<()>) -> Result<()> {

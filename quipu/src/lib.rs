@@ -15,6 +15,7 @@ mod measure;
 pub mod msr;
 mod open;
 mod preset;
+mod reader;
 mod request;
 #[cfg(feature = "sampling")]
 mod sampler;
@@ -48,6 +49,7 @@ pub use counts::{Counts, EventCount, EventId, MemberIndex};
 pub use event_set::EventSet;
 pub use measure::{Measurement, measure};
 pub use preset::{NoValue, Preset};
+pub use reader::Reader;
 pub use request::IntoGroups;
 #[cfg(feature = "sampling")]
 pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};

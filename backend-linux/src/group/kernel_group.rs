@@ -7,7 +7,7 @@ use quipu_hal::{Error, GroupSpec, MaxRate, Overflows, Reading, Result as HalResu
 use super::overflow::{self, OverflowRing, SharedRing};
 use super::own_counters;
 use crate::events::EventBits;
-use crate::read::{Fds, Obstacle, Pages, ReadFailure, ReadPlan, Source};
+use crate::read::{Fds, Obstacle, Pages, ReadFailure, ReadPlan, Reader, Source};
 use crate::sys::CounterFd;
 use crate::user_page::Times;
 
@@ -52,6 +52,20 @@ pub(crate) struct KernelGroup {
     counters: Vec<Counter>,
     /// The rings of members that send signals, by their positions.
     overflows: Box<[(usize, SharedRing)]>,
+}
+
+/// A reader of a kernel group for any thread. Values and times count from the last reset before it was made.
+#[derive(Debug)]
+pub(crate) struct KernelGroupReader {
+    reader: Reader,
+    counters: Box<[Counter]>,
+}
+
+impl KernelGroupReader {
+    /// Reads every member into `out`, which has one reading for each.
+    pub(crate) fn read(&self, out: &mut [Reading]) -> Result<(), ReadFailure> {
+        self.reader.read(readings_of(&self.counters, out))
+    }
 }
 
 impl KernelGroup {
@@ -120,6 +134,19 @@ impl KernelGroup {
         }
         self.overflows = rings.into();
         Ok(())
+    }
+
+    /// Returns true if a member sends signals.
+    pub(crate) fn sends_signals(&self) -> bool {
+        !self.overflows.is_empty()
+    }
+
+    /// Returns a reader of this group for any thread.
+    pub(crate) fn reader(&self) -> KernelGroupReader {
+        KernelGroupReader {
+            reader: self.source.reader(),
+            counters: self.counters.as_slice().into(),
+        }
     }
 
     /// Returns the ring of a member that sends signals.

@@ -1,5 +1,7 @@
 //! Reading counters by read(2) (perf_event_open(2), "Reading results").
 
+use std::sync::Arc;
+
 use super::fds::Fds;
 use super::plan::ReadPlan;
 use crate::sys::CounterFd;
@@ -21,13 +23,19 @@ pub(crate) enum ReadFailure {
     Malformed,
 }
 
-/// The counters of a kernel group, and the buffer that the kernel writes to.
+/// The counters of a kernel group, which stay open as long as anyone reads them.
 #[derive(Debug)]
-pub(super) struct CallReader {
+pub(super) struct Opened {
     plan: ReadPlan,
     fds: Fds,
     /// The ids by which a read of the leader names the members; none where each is read by itself.
     ids: Vec<u64>,
+}
+
+/// The counters of a kernel group, and the buffer that the kernel writes to.
+#[derive(Debug)]
+pub(super) struct CallReader {
+    opened: Arc<Opened>,
     words: Box<[u64]>,
 }
 
@@ -47,37 +55,57 @@ impl CallReader {
     /// Returns a reader of counters that have these ids.
     pub(super) fn with_ids(plan: ReadPlan, fds: Fds, ids: Vec<u64>) -> Self {
         Self {
-            words: group_words(&ids),
-            plan,
-            fds,
-            ids,
+            words: vec![0; group_words(ids.len())].into(),
+            opened: Arc::new(Opened { plan, fds, ids }),
         }
     }
 
     /// Adds counters that were opened under the leader, which reads all of them.
     ///
     /// # Errors
-    /// As [`new`](Self::new); nothing is added then.
+    /// As [`new`](Self::new), and EBUSY when a reader has the counters; nothing is added then.
     pub(super) fn extend(&mut self, more: Vec<CounterFd>) -> Result<(), i32> {
         let ids: Vec<u64> = more.iter().map(CounterFd::id).collect::<Result<_, _>>()?;
-        self.ids.extend(ids);
-        self.fds.extend(more);
-        self.words = group_words(&self.ids);
+        let opened = Arc::get_mut(&mut self.opened).ok_or(libc::EBUSY)?;
+        opened.ids.extend(ids);
+        opened.fds.extend(more);
+        self.words = vec![0; group_words(opened.ids.len())].into();
         Ok(())
     }
 
     pub(super) fn plan(&self) -> ReadPlan {
-        self.plan
+        self.opened.plan
     }
 
     pub(super) fn fds(&self) -> &Fds {
-        &self.fds
+        &self.opened.fds
+    }
+
+    pub(super) fn opened(&self) -> &Arc<Opened> {
+        &self.opened
     }
 
     /// Reads every member. `found` takes each by its position, with its value and what `adjusted` makes of its times;
     /// after an error some members may be missing.
     pub(super) fn read(
         &mut self,
+        adjusted: impl FnMut(Times) -> Times,
+        found: impl FnMut(usize, u64, Times),
+    ) -> Result<(), ReadFailure> {
+        self.opened.read(&mut self.words, adjusted, found)
+    }
+}
+
+impl Opened {
+    /// Returns the length of the buffer that a read takes.
+    pub(super) fn words(&self) -> usize {
+        group_words(self.ids.len())
+    }
+
+    /// Reads as [`CallReader::read`] does, by way of a buffer of [`words`](Self::words).
+    pub(super) fn read(
+        &self,
+        group: &mut [u64],
         mut adjusted: impl FnMut(Times) -> Times,
         mut found: impl FnMut(usize, u64, Times),
     ) -> Result<(), ReadFailure> {
@@ -90,8 +118,8 @@ impl CallReader {
             }
             return Ok(());
         }
-        fill(self.fds.leader(), &mut self.words)?;
-        let &[listed, enabled, running, ref entries @ ..] = &*self.words else {
+        fill(self.fds.leader(), group)?;
+        let &[listed, enabled, running, ref entries @ ..] = &*group else {
             return Err(ReadFailure::Malformed);
         };
         let (entries, _) = entries.as_chunks::<GROUP_ENTRY>();
@@ -113,9 +141,9 @@ impl CallReader {
     }
 }
 
-/// Returns a buffer for a read of members with these ids at once.
-fn group_words(ids: &[u64]) -> Box<[u64]> {
-    vec![0; GROUP_HEADER + GROUP_ENTRY * ids.len()].into()
+/// Returns the words of a read of so many members at once.
+fn group_words(members: usize) -> usize {
+    GROUP_HEADER + GROUP_ENTRY * members
 }
 
 /// Fills `words` from a counter, in one system call.

@@ -118,6 +118,17 @@ impl UserCounters {
         )))
     }
 
+    /// Returns the pages for readers: `None` where they have no times or are slower than system calls, and unless the calling
+    /// thread is the one they count and may read its time stamps.
+    pub(super) fn shared(&self) -> Option<SharedPages> {
+        let usable = self.call_times.is_none() && self.way() != Way::SystemCall;
+        let here = self.owner.is_this_thread() && obstacle::on_this_thread().is_ok();
+        (usable && here).then(|| SharedPages {
+            pages: self.pages.clone(),
+            owner: self.owner,
+        })
+    }
+
     /// Returns the state of the leader's page, for [`noted`](Self::noted): `None` on another thread, and where
     /// pages have times.
     pub(super) fn state(&self) -> Option<u32> {
@@ -150,6 +161,24 @@ impl UserCounters {
             Some(call_times) => call_times.read(leader, &pages, &registers, now, found),
         };
         read.is_some()
+    }
+}
+
+/// The pages of a kernel group as its readers have them. They have times, so that a read leaves nothing to remember.
+#[derive(Debug)]
+pub(super) struct SharedPages {
+    pages: Vec<CounterPage>,
+    owner: Owner,
+}
+
+impl SharedPages {
+    /// Reads every member, if the calling thread is the one they count and all are on the PMU.
+    pub(super) fn read(&self, found: impl FnMut(usize, u64, Times)) -> bool {
+        let Some((mut pages, registers)) = own(&self.pages, &self.owner) else {
+            return false;
+        };
+        let leader = pages.next();
+        leader.is_some_and(|leader| leader.read_group(&pages, &registers, found).is_some())
     }
 }
 

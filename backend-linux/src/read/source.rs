@@ -1,5 +1,7 @@
 //! The source of a kernel group's values and times: its pages where they are quicker, else read(2).
 
+use std::sync::Arc;
+
 use quipu_hal::Error;
 
 use super::call::{CallReader, ReadFailure};
@@ -9,6 +11,7 @@ use super::fds::Fds;
 use super::obstacle::{Obstacle, explain};
 use super::pages::{Pages, UserCounters};
 use super::plan::ReadPlan;
+use super::reader::Reader;
 use crate::sys::CounterFd;
 use crate::user_page::Times;
 
@@ -96,6 +99,12 @@ impl Source {
     /// Returns true if pages are mapped.
     pub(crate) fn has_pages(&self) -> bool {
         self.pages.is_ok()
+    }
+
+    /// Returns a reader of the counters for any thread.
+    pub(crate) fn reader(&self) -> Reader {
+        let pages = self.pages.as_ref().ok().and_then(UserCounters::shared);
+        Reader::new(Arc::clone(self.call.opened()), pages)
     }
 
     /// Returns the reason why system calls are made, if they always are.

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
@@ -159,13 +160,13 @@ impl Drop for Mapping {
 /// The first page of a counter, mapped for reading.
 ///
 /// Forked processes do not have it, as any [`Mapping`] of a counter.
-#[derive(Debug)]
-pub(crate) struct CounterPage(Mapping);
+#[derive(Debug, Clone)]
+pub(crate) struct CounterPage(Arc<Mapping>);
 
 impl CounterPage {
     /// Maps the page; the errno when the kernel refuses.
     pub(crate) fn map(counter: &CounterFd) -> Result<Self, i32> {
-        Mapping::new(counter, 0, page_size(), Access::Read).map(Self)
+        Mapping::new(counter, 0, page_size(), Access::Read).map(|mapping| Self(Arc::new(mapping)))
     }
 
     /// The page.

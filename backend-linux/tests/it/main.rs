@@ -11,6 +11,7 @@ mod inherited_probes;
 mod machine;
 mod machine_facts;
 mod overflows;
+mod readers;
 mod refusals;
 mod sampling;
 mod software_events;

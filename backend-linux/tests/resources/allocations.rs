@@ -45,7 +45,13 @@ fn reading_and_resetting_allocate_nothing() {
             kept.clone_from(&buf);
             group.reset().expect("reset");
         }
-        assert_eq!(kept, buf);
         assert_eq!(counting_allocator::count(), before, "{target}");
+        assert_eq!(kept, buf);
+        let reader = group.reader().expect("it has no signals");
+        let made = counting_allocator::count();
+        for _ in 0..1000 {
+            reader.read(&mut buf).expect("read");
+        }
+        assert_eq!(counting_allocator::count(), made, "{target}, by a reader");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use quipu_hal::{ErrorKind, Features, GroupSpec};
+use quipu_hal::{ErrorKind, Features, GroupSpec, ReadBuf, Reading};
 
 use crate::Check;
 use crate::context::{Context, need_atomic, stopped};
@@ -27,6 +27,12 @@ pub(super) const CHECKS: &[Check] = &[
         requires: "An atomic group is one snapshot also while events occur on another thread.",
         source: "tools/perf/design.txt, counter groups",
         run: snapshot_holds,
+    },
+    Check {
+        id: "concurrency.readers-share-a-group",
+        requires: "A group's reader reads on many threads at once what the group reads, also when that is closed.",
+        source: "quipu_hal::GroupReader",
+        run: readers_share_a_group,
     },
     Check {
         id: "concurrency.moves-between-threads",
@@ -132,6 +138,65 @@ fn snapshot_holds(context: &Context<'_>) -> Outcome {
         join(reader)?;
         worked
     })
+}
+
+fn readers_share_a_group(context: &Context<'_>) -> Outcome {
+    let event = context.exact()?;
+    let mut group = context.open_stopped(&event)?;
+    let reader = match group.reader() {
+        Ok(reader) => reader,
+        Err(error) => {
+            let kind = error.kind();
+            ensure_eq!(
+                kind,
+                ErrorKind::UnsupportedFeature,
+                "the kind of \"{error}\""
+            );
+            return Err(Missing::Inapplicable("groups are read on one thread at a time").into());
+        }
+    };
+    let reading = |buf: &mut ReadBuf| -> Outcome<Reading> {
+        reader.read(buf)?;
+        Ok(buf[0][0])
+    };
+    group.enable()?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut readers = Vec::new();
+        for _ in 0..3 {
+            let (mut buf, over) = (group.read_buf(), &over);
+            readers.push(scope.spawn(move || -> Outcome {
+                let mut last = reading(&mut buf)?;
+                while !over.load(Ordering::Relaxed) {
+                    let now = reading(&mut buf)?;
+                    ensure!(
+                        now.checked_since(&last).is_some(),
+                        "{now:?} came after {last:?}"
+                    );
+                    last = now;
+                }
+                Ok(())
+            }));
+        }
+        let worked = (0..300).try_for_each(|_| context.cause(&event, 3));
+        over.store(true, Ordering::Relaxed);
+        readers.into_iter().try_for_each(join)?;
+        worked
+    })?;
+    group.disable()?;
+    let (mut buf, own) = (group.read_buf(), context.reading(&mut *group)?);
+    ensure_eq!(
+        reading(&mut buf)?,
+        own,
+        "the reader's reading of a stopped group"
+    );
+    drop(group);
+    ensure_eq!(
+        reading(&mut buf)?,
+        own,
+        "the reader's reading of a closed group"
+    );
+    Ok(())
 }
 
 fn moves_between_threads(context: &Context<'_>) -> Outcome {

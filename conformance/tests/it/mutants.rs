@@ -2,6 +2,7 @@
 
 mod control;
 mod opening;
+mod readers;
 mod readings;
 pub(crate) mod registers;
 mod tamper;
@@ -34,6 +35,7 @@ fn mutants() -> Vec<Mutant> {
     mutants.extend(opening::mutants());
     mutants.extend(registers::mutants());
     mutants.extend(user_reads::mutants());
+    mutants.extend(readers::mutants());
     mutants
 }
 
@@ -150,6 +152,7 @@ fn no_check_catches_what_is_not_broken() {
     let same = Mutant::of("none", "nothing is wrong", Nothing);
     assert_eq!(catchers(&same), BTreeSet::new());
     assert_eq!(catchers(&user_reads::proper()), BTreeSet::new());
+    assert_eq!(catchers(&readers::proper()), BTreeSet::new());
 }
 
 #[derive(Clone)]

@@ -11,6 +11,7 @@ mod extending;
 #[cfg(unix)]
 mod msr;
 mod presets;
+mod readers;
 #[cfg(feature = "sampling")]
 mod sampler;
 #[cfg(all(unix, feature = "event-files", feature = "msr"))]

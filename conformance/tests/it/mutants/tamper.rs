@@ -5,8 +5,8 @@ use std::sync::Arc;
 use quipu_conformance::Fixture;
 use quipu_conformance::fixtures::{Altered, SimFixture};
 use quipu_hal::{
-    Backend, Capabilities, EventInfo, Group, GroupSpec, Part, ReadBuf, Result, Simultaneity,
-    Target, UserReads,
+    Backend, Capabilities, EventInfo, Group, GroupReader, GroupSpec, Part, ReadBuf, Result,
+    Simultaneity, Target, UserReads,
 };
 
 /// A broken backend, and what is wrong with it.
@@ -160,6 +160,10 @@ impl<D: Defect> Group for TamperedGroup<D> {
 
     fn read(&mut self, out: &mut ReadBuf) -> Result<()> {
         self.defect.read(&mut *self.inner, out)
+    }
+
+    fn reader(&self) -> Result<Arc<dyn GroupReader>> {
+        self.inner.reader()
     }
 
     fn user_reads(&mut self) -> Option<&mut dyn UserReads> {
