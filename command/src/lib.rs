@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
 
+mod asleep;
 mod running;
 mod start;
 mod suspended;

@@ -17,14 +17,16 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, close, getpid, read, write};
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::asleep::Thread;
 use crate::os_error;
 use crate::running::Running;
 
-/// Locked while a process is made, so that another that is made at the same time inherits less of its descriptors.
+/// Locked while a process is made, so that another that is made at the same time does not inherit its descriptors: the
+/// [end of a pipe](Command::spawn) by which its execution is noticed would be open until the other executes, too.
 static SPAWNING: Mutex<()> = Mutex::new(());
 
-/// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that was forked by
-/// another thread may have the descriptor whose end is waited for, and a program on a file system that does not answer
+/// The longest time that [`SuspendedCommand::resume`] waits for the program to execute. A process that other code forked at
+/// the same time may have the descriptor whose end is waited for, and a program on a file system that does not answer
 /// does not execute.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -104,7 +106,9 @@ impl SuspendedCommand {
         let childs = Arc::new(childs);
         hold(&mut command, Arc::clone(&childs), link.as_raw_fd());
         let (sender, spawned) = mpsc::channel();
+        let (started, spawner) = mpsc::channel();
         let spawn = move || {
+            let _ = started.send(Thread::this());
             let outcome = command.spawn();
             if outcome.is_err() {
                 // It may have failed before it sent its id, for which the other side waits.
@@ -118,6 +122,10 @@ impl SuspendedCommand {
         named.spawn(spawn).map_err(|e| fail(&e))?;
         let mut pid = [0; size_of::<i32>()];
         link.read_exact(&mut pid).map_err(|e| fail(&e))?;
+        // The process is there. The thread closes its end of the pipe next, and then sleeps reading the other.
+        if let Ok(spawner) = spawner.recv() {
+            spawner.wait_until_asleep();
+        }
         match i32::from_ne_bytes(pid) {
             0 => Err(match spawned.recv() {
                 Ok(Err(e)) => fail(&e),
