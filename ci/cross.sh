@@ -2,7 +2,7 @@
 # Lints the workspace for other systems than this one, and links the commands and libquipu for the BSDs.
 #
 #   ci/cross.sh                    both, for every target below
-#   ci/cross.sh lint [TARGET...]   clippy, every crate and every test
+#   ci/cross.sh lint [TARGET...]   clippy, every crate and every test, and the facade's feature portable
 #   ci/cross.sh link [TARGET...]   programs, libquipu and C programs, in target/cross/TARGET/release
 #   ci/cross.sh gate               what the gate's time holds; it names what it leaves to ci/long
 #
@@ -134,6 +134,8 @@ lint() {
     [[ $target != *-dragonfly ]] || features=(--no-default-features)
     for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet --workspace --all-targets "${features[@]}" \
       --target "$target" -- -D warnings
+    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet -p quipu-counters --no-default-features \
+      --features portable --target "$target" -- -D warnings
   done
 }
 

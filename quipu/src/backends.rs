@@ -39,13 +39,7 @@ impl Machine {
         THIS.get_or_init(|| Self::with(NativeEvents::shared()))
     }
 
-    /// Returns this machine with other native events: of an event file, or of another CPU.
-    #[cfg(feature = "events")]
-    pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
-        Self::with(native)
-    }
-
-    fn with(native: SharedNativeEvents) -> Self {
+    pub(crate) fn with(native: SharedNativeEvents) -> Self {
         let backends = vec![linux(&native), pctr(&native), posix()];
         Self {
             counting: counting(&backends),
@@ -99,12 +93,6 @@ impl Machine {
         self.allows_registers = true;
         self.counter_backends = OnceLock::new();
         self
-    }
-
-    /// Returns the native events of this machine.
-    #[cfg(feature = "events")]
-    pub fn native_events(&self) -> &NativeEvents {
-        &self.native
     }
 
     /// Returns every backend that needs no consent, with its state here.
@@ -290,7 +278,11 @@ pub fn linux_backend() -> Result<quipu_linux::LinuxBackend> {
 /// Returns the model-specific registers, with the native events of this CPU.
 fn msr(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
-        if #[cfg(all(feature = "msr", unix))] {
+        if #[cfg(any(
+            all(feature = "msr", unix),
+            target_os = "freebsd",
+            target_os = "dragonfly",
+        ))] {
             let open = crate::msr::open_with(native, crate::msr::options());
             BackendStatus::new("msr", open.map(|msr| Arc::new(msr) as Arc<dyn Backend>))
         } else {
@@ -304,7 +296,7 @@ fn msr(native: &SharedNativeEvents) -> BackendStatus {
 /// functions it still has the time stamp counter.
 fn pctr(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
-        if #[cfg(all(feature = "pctr", target_os = "openbsd"))] {
+        if #[cfg(target_os = "openbsd")] {
             let path = std::path::Path::new(quipu_pctr::DEFAULT_PATH);
             let native = Arc::clone(native);
             let open = move || {
@@ -315,7 +307,7 @@ fn pctr(native: &SharedNativeEvents) -> BackendStatus {
             BackendStatus::new("pctr", device.map(|pctr| Arc::new(pctr) as Arc<dyn Backend>))
         } else {
             let _ = native;
-            BackendStatus::missing("pctr", "use pctr(4)", cfg!(target_os = "openbsd"))
+            BackendStatus::missing("pctr", "use pctr(4)", false)
         }
     }
 }

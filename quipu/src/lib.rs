@@ -11,7 +11,11 @@ mod counts;
 mod event_set;
 mod expansion;
 mod measure;
-#[cfg(all(feature = "msr", unix))]
+#[cfg(any(
+    all(feature = "msr", unix),
+    target_os = "freebsd",
+    target_os = "dragonfly"
+))]
 pub mod msr;
 mod open;
 mod preset;
@@ -19,14 +23,18 @@ mod reader;
 mod request;
 #[cfg(feature = "sampling")]
 mod sampler;
-#[cfg(feature = "events")]
-mod selection;
 mod set_event;
 
 cfg_if::cfg_if! {
-    if #[cfg(feature = "events")] {
+    if #[cfg(any(
+        feature = "events",
+        target_os = "openbsd",
+        target_os = "freebsd",
+        target_os = "dragonfly",
+    ))] {
         mod encode;
         mod native;
+        mod selection;
 
         pub use encode::{Encoded, encode};
         pub use native::NativeEvents;

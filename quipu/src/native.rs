@@ -9,6 +9,8 @@ use quipu_events::{CpuTable, Database, Formula, Interface};
 use quipu_hal::{Error, ErrorKind, Event, EventMap, Result};
 use quipu_text::{EventNames, libpfm4};
 
+use crate::Machine;
+
 /// The native events of a machine: one table for each kind of core.
 ///
 /// Nothing is read and the CPU is not asked before the first table is wanted; then both happen once.
@@ -286,6 +288,18 @@ impl EventNames for NativeEvents {
             .iter()
             .map(|table| table.events_for(Interface::Linux));
         (!maps.any(|map| map.has_event(name))).then_some(event)
+    }
+}
+
+impl Machine {
+    /// Returns this machine with other native events: of an event file, or of another CPU.
+    pub fn with_native_events(native: Arc<NativeEvents>) -> Self {
+        Self::with(native)
+    }
+
+    /// Returns the native events of this machine.
+    pub fn native_events(&self) -> &NativeEvents {
+        &self.native
     }
 }
 

@@ -79,7 +79,7 @@ impl Reader {
     }
 
     /// Reads every group as [`EventSet::read`](crate::EventSet::read) does. It allocates nothing unless a group has more than
-    /// 62 events or cannot be read.
+    /// 16 events or cannot be read.
     ///
     /// # Errors
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) if `out` was made by another set.

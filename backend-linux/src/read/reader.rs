@@ -6,8 +6,8 @@ use super::call::{Opened, ReadFailure};
 use super::pages::SharedPages;
 use crate::user_page::Times;
 
-/// The words of a read that are kept on the stack: those of 62 members.
-const FEW_WORDS: usize = 128;
+/// The words of a read that are kept on the stack: those of 16 members.
+const FEW_WORDS: usize = 35;
 
 /// A reader of the open counters of a kernel group.
 #[derive(Debug)]
