@@ -1,7 +1,7 @@
 //! The formats of tracepoints, for tools that print their data.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use nix::unistd::{SysconfVar, sysconf};
@@ -18,13 +18,25 @@ pub(super) fn parts(event: &Event) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the content of a file of tracefs. Some show it to the first read(2) only.
+/// Returns the content of a file of tracefs.
 fn read(path: &Path) -> Option<Vec<u8>> {
+    whole(File::open(path).ok()?).ok()
+}
+
+/// Reads a file of tracefs to its end. A read(2) returns no more than the kernel has put into one page, so a line that no
+/// longer fits comes with the next one. Some files show themselves to the first read(2) only, which has to be large.
+fn whole(mut file: impl Read) -> io::Result<Vec<u8>> {
     const MORE_THAN_ANY: usize = 64 << 10;
-    let mut content = vec![0; MORE_THAN_ANY];
-    let len = File::open(path).ok()?.read(&mut content).ok()?;
-    content.truncate(len);
-    Some(content)
+    let mut content = Vec::new();
+    let mut piece = vec![0; MORE_THAN_ANY];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(content),
+            Ok(len) => content.extend_from_slice(&piece[..len]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// Returns the formats of the tracepoints among these events, or `None` without tracepoints.
@@ -50,4 +62,40 @@ pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Tra
         }
     }
     Some(data).filter(|data| !data.formats.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_comes_in_pieces_is_read_to_its_end() {
+        let pieces = b"name: kmalloc\n".chain(&b"print fmt: \"\"\n"[..]);
+        let content = whole(pieces).expect("slices can be read");
+        assert_eq!(content, b"name: kmalloc\nprint fmt: \"\"\n");
+    }
+
+    #[test]
+    fn every_format_of_this_kernel_is_whole() {
+        let events = Tracefs::find().map(|tracefs| tracefs.root().join("events"));
+        let systems = events.ok().and_then(|events| fs::read_dir(events).ok());
+        let Some(systems) = systems else {
+            eprintln!("SKIP every_format_of_this_kernel_is_whole: this user may not read tracefs");
+            return;
+        };
+        let directories = systems.flatten().map(|system| system.path());
+        for system in directories.filter(|system| system.is_dir()) {
+            let events = fs::read_dir(&system).expect("it may be read as the one above it");
+            for event in events.flatten() {
+                let format = event.path().join("format");
+                let Ok(expected) = fs::read(&format) else {
+                    continue;
+                };
+                let found = read(&format).expect("it was read before");
+                assert!(found == expected, "{}", format.display());
+            }
+        }
+    }
 }
