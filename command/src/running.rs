@@ -71,6 +71,12 @@ pub struct Exit {
     /// is no less than what this process had of its own at the fork: until it executes its program, the
     /// child has the same.
     pub max_resident: u64,
+    /// Page faults served without input or output, of it and its waited-for children (`ru_minflt`), from the fork on.
+    pub minor_faults: u64,
+    /// Page faults that needed input or output, likewise (`ru_majflt`).
+    pub major_faults: u64,
+    /// The times that it gave up the CPU or had it taken away, likewise (`ru_nvcsw`, `ru_nivcsw`).
+    pub context_switches: u64,
 }
 
 impl Running {
@@ -167,6 +173,10 @@ impl Running {
                     user_time: duration(usage.ru_utime),
                     system_time: duration(usage.ru_stime),
                     max_resident: unsigned(usage.ru_maxrss).saturating_mul(MAXRSS_UNIT),
+                    minor_faults: unsigned(usage.ru_minflt),
+                    major_faults: unsigned(usage.ru_majflt),
+                    context_switches: unsigned(usage.ru_nvcsw)
+                        .saturating_add(unsigned(usage.ru_nivcsw)),
                 });
             }
             Err(Errno::EINTR) => {}

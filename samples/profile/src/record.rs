@@ -3,6 +3,7 @@
 
 mod call_graph;
 mod cut_chains;
+mod ended;
 mod events;
 mod existing;
 mod live;

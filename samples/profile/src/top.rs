@@ -154,6 +154,9 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         }
         print_tables(&mut profile, (options, &form), &signals)?;
     }
+    if let Some(remark) = profile.live.not_sampled() {
+        terminal::warn(remark);
+    }
     let lost = profile.live.lost();
     if lost > 0 {
         terminal::warn(format_args!(

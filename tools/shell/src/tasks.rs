@@ -3,6 +3,10 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use quipu::Target;
 
+/// The reason why a program was not counted although its counters were attached.
+pub const COUNTERS_END: &str = "the kernel ends an ordinary user's counters when a program is executed that is setuid or \
+    setgid, has file capabilities, or may not be read";
+
 /// Raises the limit of open files as far as this process may (getrlimit(2), `RLIMIT_NOFILE`): each
 /// event takes a file on each CPU or thread. Where that is refused, opening an event beyond the limit
 /// fails with the reason.
@@ -29,6 +33,39 @@ fn is_alive(id: i32) -> bool {
     // The name before the state is in parentheses and may contain anything.
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
     !state.is_some_and(|rest| rest.starts_with(['Z', 'X', 'x']))
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "linux")] {
+        use std::time::Duration;
+
+        use nix::time::clock_getcpuclockid;
+        use nix::unistd::Pid;
+
+        /// Returns the CPU time of a process, without its children; that of a process that has ended is not known.
+        pub fn cpu_time(process: i32) -> Option<Duration> {
+            let clock = clock_getcpuclockid(Pid::from_raw(process)).ok()?;
+            clock.now().ok().map(Duration::from)
+        }
+
+        /// Returns the number of processes and threads that were made since the machine was started (proc_stat(5),
+        /// `processes`), if that can be read.
+        pub fn forks() -> Option<u64> {
+            let stat = std::fs::read_to_string("/proc/stat").ok()?;
+            let mut lines = stat.lines();
+            lines.find_map(|line| line.strip_prefix("processes ")?.parse().ok())
+        }
+    } else {
+        /// Returns `None`: no counters are attached to processes here.
+        pub fn cpu_time(_: i32) -> Option<std::time::Duration> {
+            None
+        }
+
+        /// Returns `None`, likewise.
+        pub fn forks() -> Option<u64> {
+            None
+        }
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

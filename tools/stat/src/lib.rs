@@ -45,6 +45,7 @@ pub mod simulated;
 mod system;
 #[doc(hidden)]
 pub mod tool_events;
+mod uncounted;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use super::backend::Backends;
 use super::rows::Row;
 use super::sets::Sets;
 use super::system;
+use super::uncounted;
 
 /// One remark, with the events it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,12 @@ pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> 
         notes.row(row);
     }
     for (index, event) in sets.set_events() {
-        notes.opened(&sets.event(index).name, event);
+        let name = &*sets.event(index).name;
+        let narrow = name.strip_suffix(":u").unwrap_or(name);
+        let by_wait4 = |row: &Row| row.backend == Some(uncounted::WAIT4) && &*row.name == narrow;
+        if !rows.iter().any(by_wait4) {
+            notes.opened(name, event);
+        }
     }
     notes.0
 }
@@ -43,7 +49,10 @@ pub fn warning(row: &Row) -> Option<Note> {
     let (about, text) = match row.count {
         Count::Jumped => ("not counted", row.reason.clone().unwrap_or_default()),
         Count::Partial { missing, parts, .. } => {
-            let text = format!("{missing} of {parts} parts have no count");
+            let text = match &row.disturbance {
+                Some(how) => how.clone(),
+                None => format!("{missing} of {parts} parts have no count"),
+            };
             ("incomplete", text)
         }
         _ => return None,
@@ -144,7 +153,11 @@ impl Notes {
             let reason = row.reason.as_deref().unwrap_or(NO_COUNTER);
             self.add(about, &row.name, reason);
         }
-        if let Count::Partial { missing, parts, .. } = row.count {
+        if row.backend == Some(uncounted::WAIT4) {
+            let text = format!("in the place of a counter: {}", uncounted::why());
+            self.add("counted by wait4(2)", &row.name, text);
+        }
+        if let (Count::Partial { missing, parts, .. }, None) = (row.count, &row.disturbance) {
             self.add(
                 "incomplete",
                 &row.name,

@@ -30,6 +30,7 @@ use super::schedule::{LONGEST_SLEEP, Schedule};
 use super::sets::{Sets, Snapshot};
 use super::system;
 use super::tool_events;
+use super::uncounted::{CpuTime, Span};
 
 /// The time between checks of tasks that are not children of this process.
 const LIVENESS_CHECK: Duration = Duration::from_millis(50);
@@ -55,6 +56,8 @@ struct Run {
     /// When counting started.
     started: Instant,
     intervals: Option<Intervals>,
+    /// The time that counters of processes have to cover.
+    cpu_time: Option<CpuTime>,
     /// The lines of intervals in which a counter jumped.
     jumped: Vec<Row>,
 }
@@ -87,8 +90,20 @@ impl Intervals {
 }
 
 impl Run {
+    /// Notes the CPU times of now.
+    fn look(&mut self) -> Option<&CpuTime> {
+        let cpu_time = self.cpu_time.as_mut()?;
+        cpu_time.look();
+        Some(cpu_time)
+    }
+
     /// Returns the rows since the last interval, and keeps those that jumped.
-    fn rows_since(&mut self, intervals: &mut Intervals, elapsed: f64) -> &mut [Row] {
+    fn rows_since(
+        &mut self,
+        intervals: &mut Intervals,
+        elapsed: f64,
+        span: Option<Span>,
+    ) -> &mut [Row] {
         let Intervals { last, now, .. } = intervals;
         intervals.difference.set_difference(now, last);
         let seconds = elapsed - intervals.ended;
@@ -96,6 +111,13 @@ impl Run {
         let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
         self.jumped.extend(jumped.cloned());
         tool_events::fill(rows, seconds, None);
+        if let Some(span) = span {
+            let has_ended = span.mark(&self.sets, rows, None);
+            metrics::attach(rows, seconds);
+            if let Some(cpu_time) = &mut self.cpu_time {
+                cpu_time.has_ended = has_ended;
+            }
+        }
         rows
     }
 
@@ -253,6 +275,7 @@ impl<'a> Session<'a> {
             lines,
             started: Instant::now(),
             intervals,
+            cpu_time: CpuTime::begin(self.plan, command),
             jumped: Vec::new(),
         };
         let exit = match suspended {
@@ -298,14 +321,20 @@ impl<'a> Session<'a> {
         if let Some(simulated) = &self.plan.simulated {
             simulated.events_occur();
         }
+        let of_command = exit.as_ref().filter(|_| self.plan.scope == Scope::Command);
+        let spans = run
+            .look()
+            .map(|cpu_time| (cpu_time.interval(of_command), cpu_time.whole(of_command)));
+        let (interval, whole) = spans.unzip();
         if self.plan.scope != Scope::Command {
             run.sets.disable()?;
         }
         let mut snapshot = run.sets.snapshot();
         run.sets.read(&mut snapshot)?;
+        snapshot.span = whole;
         if let Some(mut intervals) = run.intervals.take() {
             intervals.now = snapshot.clone();
-            let rows = run.rows_since(&mut intervals, elapsed);
+            let rows = run.rows_since(&mut intervals, elapsed, interval);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
@@ -318,8 +347,11 @@ impl<'a> Session<'a> {
             self.not_kept = keeper.finish(&run.sets, &snapshot, elapsed).err();
         }
         let mut rows = run.rows(&snapshot, elapsed);
-        let of_command = exit.as_ref().filter(|_| self.plan.scope == Scope::Command);
         tool_events::fill(&mut rows, elapsed, of_command);
+        if let Some(whole) = whole {
+            whole.mark(&run.sets, &mut rows, of_command);
+            metrics::attach(&mut rows, elapsed);
+        }
         if self.plan.scope == Scope::Command {
             rows.iter_mut().for_each(Row::command_has_ended);
         }
@@ -336,9 +368,17 @@ impl<'a> Session<'a> {
         let Some(mut intervals) = run.intervals.take() else {
             return Ok(());
         };
+        let spans = run
+            .look()
+            .map(|cpu_time| (cpu_time.interval(None), cpu_time.whole(None)));
         run.sets.read(&mut intervals.now)?;
+        let (span, whole) = spans.unzip();
+        intervals.now.span = whole;
+        if let Some(cpu_time) = &mut run.cpu_time {
+            cpu_time.begin_interval();
+        }
         let now = run.started.elapsed().as_secs_f64();
-        let rows = run.rows_since(&mut intervals, now);
+        let rows = run.rows_since(&mut intervals, now, span);
         self.output.interval(now, rows);
         if let Some(keeper) = &mut self.keeper {
             keeper.interval(&run.sets, &intervals.now, now);
@@ -423,6 +463,7 @@ impl<'a> Session<'a> {
                 _ => LIVENESS_CHECK.min(self.longest_sleep()),
             };
             self.signals.sleep(schedule.next().min(longest));
+            run.look();
             schedule.look();
             self.begin(&mut schedule, run)?;
             if schedule.interval_is_over() {

@@ -20,6 +20,7 @@ use super::events::Request;
 use super::plan::Plan;
 use super::reasons;
 use super::rows::{Row, Unit};
+use super::uncounted::Span;
 
 /// An event set for each target.
 pub struct Sets {
@@ -58,6 +59,8 @@ pub(super) struct MeasuredEvent {
 pub struct Snapshot {
     counts: Vec<Counts>,
     disturbances: Disturbances,
+    /// The time until then that counters of processes have to cover.
+    pub(super) span: Option<Span>,
 }
 
 impl Snapshot {
@@ -141,6 +144,20 @@ impl Sets {
 
     pub(super) fn event(&self, index: usize) -> &MeasuredEvent {
         &self.events[index]
+    }
+
+    /// Returns the event of a name, as it is in a set that could open it, if there is one.
+    pub(super) fn named(&self, name: &str) -> Option<(usize, &SetEvent)> {
+        let mut events = self.set_events();
+        events.find(|(index, event)| &*self.event(*index).name == name && event.backend().is_some())
+    }
+
+    /// Returns true if Linux counts an event of processes wherever they run.
+    pub(super) fn follows_processes(&self, index: usize) -> bool {
+        let mut events = self.set_events().filter(|(at, _)| *at == index);
+        events.any(|(_, event)| {
+            event.backend() == Some("linux") && event.fell_back_to_cpus().is_none()
+        })
     }
 
     /// Returns the rows of the tool events that come after so many other events.
@@ -236,6 +253,7 @@ impl Sets {
         Snapshot {
             counts: self.members.iter().map(|m| m.set.counts()).collect(),
             disturbances: Disturbances::new(),
+            span: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quipu::Target;
+use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{Sampler, Woken};
 use quipu_perf_data::RecordedEvent;
 
@@ -10,6 +11,7 @@ use quipu_shell::Failure;
 use quipu_shell::target::Scope;
 use quipu_shell::tasks::{any_alive, raise_open_file_limit};
 
+use super::ended::EndedCounters;
 use super::existing;
 use super::opening::OpenSamplers;
 use super::options::Options;
@@ -27,6 +29,7 @@ pub(crate) struct Live {
     samplers: Vec<Sampler>,
     /// Records of the state of before, until they are taken.
     existing: Vec<u8>,
+    ended: EndedCounters,
 }
 
 impl Live {
@@ -52,15 +55,24 @@ impl Live {
             notes,
             targets,
             samplers,
+            ended: EndedCounters::default(),
         })
     }
 
     /// Appends the records that have been taken since the last time.
     pub(crate) fn drain(&mut self, records: &mut Vec<u8>) -> Result<(), Failure> {
         records.append(&mut self.existing);
-        for ring in self.samplers.iter_mut().flat_map(Sampler::rings_mut) {
-            for record in &mut ring.records() {
-                records.extend_from_slice(record?.bytes());
+        for sampler in &mut self.samplers {
+            let layout = *sampler.layout();
+            for ring in sampler.rings_mut() {
+                for record in &mut ring.records() {
+                    let record = record?;
+                    records.extend_from_slice(record.bytes());
+                    if self.are_tasks && record.kind() != kind::SAMPLE {
+                        let time = statistics::time_of(&record, &layout)?;
+                        self.ended.note(&record.decode(&layout)?, time);
+                    }
+                }
             }
         }
         Ok(())
@@ -82,6 +94,11 @@ impl Live {
     /// Returns true if nothing is left to sample.
     pub(crate) fn has_ended(&self) -> bool {
         self.are_tasks && !any_alive(&self.targets)
+    }
+
+    /// Returns what is to be said of programs that were not sampled, if there are any.
+    pub(crate) fn not_sampled(&self) -> Option<String> {
+        self.ended.remark()
     }
 
     /// Returns the number of records that were lost because a ring was full.

@@ -16,6 +16,7 @@ use quipu_shell::Failure;
 use quipu_shell::command;
 use quipu_shell::control::{self, Command, Control, Purpose};
 use quipu_shell::signals::Signals;
+use quipu_shell::target::Scope;
 use quipu_shell::tasks::{any_alive, raise_open_file_limit};
 use quipu_shell::terminal::{self, escaped};
 
@@ -293,6 +294,10 @@ impl<'a> Recorder<'a> {
             megabytes(len),
             name
         ));
+        let of_tasks = matches!(self.plan.scope, Scope::Command | Scope::Tasks(_));
+        if let Some(remark) = statistics.not_sampled().filter(|_| of_tasks) {
+            self.say(&remark);
+        }
         if lost > 0 {
             self.say(&format!(
                 "samples were lost because a ring buffer was full: use more pages (-m {}) or a lower rate",

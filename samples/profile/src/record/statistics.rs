@@ -10,6 +10,7 @@ use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
 use quipu_perf_data::{BuildId, BuildIdOwner, EventAttr, Excess, Periods, Throttling};
 use quipu_symbols::build_id_of;
 
+use super::ended::EndedCounters;
 use crate::report::jumped;
 
 /// Counts, and what is to be told at the end.
@@ -28,6 +29,7 @@ pub(super) struct Statistics {
     mapped: BTreeSet<Vec<u8>>,
     /// The processes that were started and have not ended.
     processes: BTreeSet<i32>,
+    ended: EndedCounters,
 }
 
 impl Statistics {
@@ -55,10 +57,10 @@ impl Statistics {
         record: &RawRecord<'_>,
         layout: &RecordLayout,
     ) -> quipu::Result<()> {
-        use kind::{EXIT, FORK, MMAP, MMAP2, SAMPLE, THROTTLE, UNTHROTTLE};
+        use kind::{COMM, EXIT, FORK, MMAP, MMAP2, SAMPLE, THROTTLE, UNTHROTTLE};
         if !matches!(
             record.kind(),
-            SAMPLE | MMAP | MMAP2 | FORK | EXIT | THROTTLE | UNTHROTTLE
+            SAMPLE | COMM | MMAP | MMAP2 | FORK | EXIT | THROTTLE | UNTHROTTLE
         ) {
             return Ok(());
         }
@@ -72,6 +74,9 @@ impl Statistics {
             (Some(begun), Some(time)) => Some(begun.min(time)),
             (begun, time) => begun.or(time),
         };
+        if let Some(time) = time {
+            self.ended.note(&decoded, time);
+        }
         let event_of = |id: u64| self.events.get(&id).copied().unwrap_or(0);
         match decoded {
             Record::Sample(sample) => {
@@ -129,6 +134,11 @@ impl Statistics {
         let begun = self.begun.unwrap_or(0);
         let own = self.excesses.iter().filter(|(of, _)| *of == event);
         jumped(own.filter(|(_, excess)| excess.is_beyond(begun)).count() as u64)
+    }
+
+    /// Returns what is to be said of programs that were not sampled, if there are any.
+    pub(super) fn not_sampled(&self) -> Option<String> {
+        self.ended.remark()
     }
 
     /// Returns the times of the first and the last sample.

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+#[cfg(target_os = "linux")]
+mod ended_counters;
 mod exit_status;
 #[cfg(target_os = "linux")]
 mod files;

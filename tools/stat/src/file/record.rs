@@ -152,7 +152,11 @@ impl Open {
             for (part, reading) in sets.readings(snapshot, event) {
                 self.add(&mut counts, id(event), part, reading);
             }
-            for count in counts {
+            let span = snapshot.span.filter(|_| sets.follows_processes(event));
+            for mut count in counts {
+                if let Some(span) = span {
+                    [count.enabled, count.running] = span.times([count.enabled, count.running]);
+                }
                 self.output.write(&[&StatRecord::Count(count).to_bytes()]);
             }
         }

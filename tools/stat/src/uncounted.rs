@@ -1,0 +1,286 @@
+//! CPU time that no counter saw. When an ordinary user's process executes a program that has more rights than its user, or
+//! that the user may not read, Linux ends the counters that are attached to it (`begin_new_exec` in `fs/exec.c`): their
+//! values and times stand still, and look like those of a program that did nothing.
+
+use std::time::Duration;
+
+use quipu::command::Exit;
+use quipu::{Count, Event, Filter, Software, Target};
+use quipu_shell::target::Scope;
+use quipu_shell::tasks;
+
+use super::aggregate::AggregateBy;
+use super::plan::Plan;
+use super::rows::Row;
+use super::sets::Sets;
+
+/// The CPU time of a process beyond that of its counters, which start in exec(2) or after a fork, and end before the
+/// process does: 60 us were measured. A machine that takes longer to make the process of a command takes longer for these.
+const BESIDE_COUNTERS: Duration = Duration::from_micros(250);
+
+/// The name that stands in the place of a backend's where a count is wait4(2)'s.
+pub(super) const WAIT4: &str = "wait4";
+
+/// Returns the reason, and the way out.
+pub(super) fn why() -> String {
+    format!("{}; count it as root", tasks::COUNTERS_END)
+}
+
+/// The CPU time of what is counted, as the system accounts for it.
+#[derive(Debug)]
+pub(super) struct CpuTime {
+    processes: Vec<Process>,
+    /// Forks of the whole machine until the beginning, and until the last interval.
+    forks: [u64; 2],
+    /// The CPU time of a process beyond that of its counters.
+    beside: Duration,
+    /// True if the last interval had no counters any more.
+    pub(super) has_ended: bool,
+}
+
+#[derive(Debug)]
+struct Process {
+    id: i32,
+    begun: Duration,
+    /// At the end of the last interval.
+    before: Duration,
+    now: Duration,
+}
+
+/// The CPU time of an interval, or of all of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    cpu: Duration,
+    /// The CPU time beyond that of counters, of the processes that can have been made.
+    beside: Duration,
+    /// True if there were no counters any more before.
+    has_ended: bool,
+}
+
+/// The part of a span that a counter did not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Uncounted {
+    Nothing,
+    Part,
+    /// All, or nearly so: what is counted of exec(2) itself is no count of the program.
+    All,
+}
+
+impl CpuTime {
+    /// Begins with the CPU times of now, if counters of processes and their children are about to count without a break.
+    pub(super) fn begin(plan: &Plan, command: Option<i32>) -> Option<Self> {
+        let process = |target: &Target| match target {
+            Target::Process(id) => Some(*id),
+            _ => None,
+        };
+        let ids: Vec<i32> = match &plan.scope {
+            Scope::Command => vec![command?],
+            Scope::Tasks(targets) if plan.by != AggregateBy::Thread => {
+                targets.iter().map(process).collect::<Option<_>>()?
+            }
+            _ => return None,
+        };
+        if !plan.inherits() || plan.delay.is_some() || plan.control.is_some() {
+            return None;
+        }
+        let processes = ids.into_iter().map(|id| {
+            let begun = tasks::cpu_time(id)?;
+            Some(Process {
+                id,
+                begun,
+                before: begun,
+                now: begun,
+            })
+        });
+        let processes = processes.collect::<Option<Vec<Process>>>()?;
+        let of_command = processes.iter().filter(|_| plan.scope == Scope::Command);
+        let beside = of_command.map(|process| process.begun).sum::<Duration>();
+        Some(Self {
+            processes,
+            forks: [tasks::forks()?; 2],
+            beside: beside.max(BESIDE_COUNTERS),
+            has_ended: false,
+        })
+    }
+
+    /// Notes the CPU times of now, before counters are read: they have counted no less. Those of a process that has ended
+    /// stay.
+    pub(super) fn look(&mut self) {
+        for process in &mut self.processes {
+            process.now = tasks::cpu_time(process.id).unwrap_or(process.now);
+        }
+    }
+
+    /// Returns the interval up to the last look; the only one of a command that has ended is the whole time.
+    pub(super) fn interval(&self, exit: Option<&Exit>) -> Span {
+        let processes = self.processes.iter();
+        if exit.is_some()
+            && processes
+                .clone()
+                .all(|process| process.before == process.begun)
+        {
+            return self.whole(exit);
+        }
+        Span {
+            cpu: processes
+                .map(|process| process.now.saturating_sub(process.before))
+                .sum(),
+            beside: self.beside_since(self.forks[1]),
+            has_ended: self.has_ended,
+        }
+    }
+
+    /// Begins another interval, when the counters have been read.
+    pub(super) fn begin_interval(&mut self) {
+        self.look();
+        for process in &mut self.processes {
+            process.before = process.now;
+        }
+        self.forks[1] += forks_since(self.forks[1]);
+    }
+
+    /// Returns the whole time; that of a command that has ended is wait4(2)'s.
+    pub(super) fn whole(&self, exit: Option<&Exit>) -> Span {
+        let processes = self.processes.iter();
+        let begun: Duration = processes.clone().map(|process| process.begun).sum();
+        let now = match exit {
+            Some(exit) => exit.user_time + exit.system_time,
+            None => processes.map(|process| process.now).sum(),
+        };
+        Span {
+            cpu: now.saturating_sub(begun),
+            beside: self.beside_since(self.forks[0]),
+            has_ended: false,
+        }
+    }
+
+    /// Returns the CPU time beyond that of counters, after so many forks of the machine.
+    fn beside_since(&self, forks: u64) -> Duration {
+        // An exec(2) takes longer than a fork.
+        const EXEC: u32 = 4;
+        let forks = u32::try_from(forks_since(forks)).unwrap_or(u32::MAX);
+        self.beside.saturating_mul(forks.saturating_add(EXEC))
+    }
+}
+
+/// Returns the number of forks of the machine since there were so many.
+fn forks_since(before: u64) -> u64 {
+    tasks::forks().unwrap_or(before).saturating_sub(before)
+}
+
+impl Span {
+    /// Returns the part of the time in which a counter was not there that was enabled for so long in all.
+    fn uncounted(self, enabled: Duration) -> Uncounted {
+        if enabled < self.cpu / 10 || (self.has_ended && enabled.is_zero()) {
+            Uncounted::All
+        } else if enabled.saturating_add(self.cpu / 20) < self.cpu.saturating_sub(self.beside) {
+            Uncounted::Part
+        } else {
+            Uncounted::Nothing
+        }
+    }
+
+    /// Returns the times enabled and running, in nanoseconds, with what was not counted as time not running.
+    pub(super) fn times(self, [enabled, running]: [u64; 2]) -> [u64; 2] {
+        let whole = enabled.max(self.cpu.as_nanos() as u64);
+        match self.uncounted(Duration::from_nanos(enabled)) {
+            Uncounted::Nothing => [enabled, running],
+            Uncounted::Part => [whole, running],
+            Uncounted::All => [whole, 0],
+        }
+    }
+
+    /// Marks the counts of processes that lack a part of this time. What wait4(2) knows of a command that has ended stands
+    /// in their place. Returns true if there were no counters any more.
+    pub(super) fn mark(self, sets: &Sets, rows: &mut [Row], exit: Option<&Exit>) -> bool {
+        let mut has_ended = false;
+        for row in rows {
+            let event = sets.named(&row.name);
+            let event = event.filter(|(index, _)| sets.follows_processes(*index));
+            let (Some((_, event)), Some(value)) = (event, row.count.value()) else {
+                continue;
+            };
+            let enabled = Duration::from_nanos(row.enabled);
+            let uncounted = self.uncounted(enabled);
+            if uncounted == Uncounted::Nothing {
+                continue;
+            }
+            has_ended |= uncounted == Uncounted::All;
+            let in_every_mode =
+                event.fell_back_to_user() || row.spec.filter.contains(Filter::LEVELS);
+            let known = exit
+                .filter(|_| in_every_mode)
+                .and_then(|exit| known_at_exit(row, exit));
+            if let Some(value) = known {
+                if event.fell_back_to_user() {
+                    row.name = row.name.strip_suffix(":u").unwrap_or(&row.name).into();
+                }
+                row.backend = Some(WAIT4);
+                row.count = Count::Exact(value);
+                row.time = self.cpu.as_nanos() as u64;
+                (row.enabled, row.running) = (row.time, row.time);
+            } else if uncounted == Uncounted::All {
+                row.count = Count::NotCounted;
+                row.running = 0;
+                row.reason = Some(why());
+            } else {
+                row.count = Count::of_parts(value, row.count.is_estimate(), 1, 2);
+                row.disturbance = Some(format!(
+                    "{enabled:.1?} of {:.1?} on CPUs were; {}",
+                    self.cpu,
+                    why()
+                ));
+            }
+        }
+        has_ended
+    }
+}
+
+/// Returns what wait4(2) says of a command's event.
+fn known_at_exit(row: &Row, exit: &Exit) -> Option<u128> {
+    let Event::Software(event) = row.event() else {
+        return None;
+    };
+    Some(match event {
+        Software::TaskClock => (exit.user_time + exit.system_time).as_nanos(),
+        Software::PageFaults => u128::from(exit.minor_faults) + u128::from(exit.major_faults),
+        Software::MinorFaults => exit.minor_faults.into(),
+        Software::MajorFaults => exit.major_faults.into(),
+        Software::ContextSwitches => exit.context_switches.into(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uncounted(cpu: u64, forks: u32, enabled: u64) -> Uncounted {
+        let span = Span {
+            cpu: Duration::from_micros(cpu),
+            beside: BESIDE_COUNTERS * (forks + 4),
+            has_ended: false,
+        };
+        span.uncounted(Duration::from_micros(enabled))
+    }
+
+    /// Times as they were measured on Linux 6.18.
+    #[test]
+    fn programs_that_end_their_counters_are_told_from_others() {
+        use Uncounted::{All, Nothing, Part};
+        // A static program that exits at once, a dynamic one, one that runs for a second.
+        assert_eq!(uncounted(416, 1, 78), Nothing);
+        assert_eq!(uncounted(800, 1, 579), Nothing);
+        assert_eq!(uncounted(1_001_012, 1, 998_404), Nothing);
+        // Shells that make processes which do nothing, and threads.
+        assert_eq!(uncounted(8_481, 21, 5_803), Nothing);
+        assert_eq!(uncounted(442_598, 2_001, 326_374), Nothing);
+        assert_eq!(uncounted(156_268, 201, 147_273), Nothing);
+        // Counters that ended, of a short program, a long one, and a part of a script.
+        assert_eq!(uncounted(750, 1, 13), All);
+        assert_eq!(uncounted(51_534, 1, 22), All);
+        assert_eq!(uncounted(153_755, 3, 51_955), Part);
+        // What has not run has not been missed.
+        assert_eq!(uncounted(0, 0, 0), Nothing);
+    }
+}
