@@ -20,6 +20,9 @@ use crate::targets::PlannedPart;
 /// A kind of error and the reason, where there is more to say than the kind does.
 type Meaning = (ErrorKind, &'static str);
 
+const NO_SUCH_EVENT: &str = "the CPU's PMU does not have this event";
+const TOO_PRECISE: &str = "this event cannot be counted this precisely";
+
 /// The error for a refused member. Everything that was opened together with it must be closed.
 ///
 /// Which PMUs there are holds for good, and `events` knows it; what this process may do can change, and is
@@ -73,6 +76,9 @@ pub(crate) fn explain(
     } else {
         Instead::Nothing
     };
+    if reason == TOO_PRECISE {
+        return error.with_hint(less_precise(refused, opens));
+    }
     match hint(errno, refused, privileges, instead) {
         Some(hint) => error.with_hint(hint),
         None => error,
@@ -119,7 +125,7 @@ fn meaning(
             (K::NoSuchTarget, "this CPU does not exist or is not online")
         }
         libc::EINVAL | libc::EOPNOTSUPP | libc::ENOSPC => {
-            if let Some(meaning) = unsupported_setting(refused, opens) {
+            if let Some(meaning) = unsupported_setting(refused, &opens) {
                 return meaning;
             }
             match (errno, event) {
@@ -150,16 +156,18 @@ fn meaning(
                     K::UnsupportedEvent,
                     "the PMU does not support this encoding",
                 ),
+                // Drivers with a short table of generalized events, as those of the Pentium Pro to III
+                // (`p6_pmu_event_map` in `arch/x86/events/intel/p6.c`) and Knights Corner.
+                (_, Event::Hardware(_) | Event::Cache(_)) if !opens_bare(refused, &opens) => {
+                    (K::UnsupportedEvent, NO_SUCH_EVENT)
+                }
                 _ => (K::InvalidConfiguration, ""),
             }
         }
         libc::ENOENT if hardware && !privileges.has_cpu_pmu => {
             (K::UnsupportedEvent, "this machine shows no CPU PMU")
         }
-        libc::ENOENT if hardware => (
-            K::UnsupportedEvent,
-            "the CPU's PMU does not have this event",
-        ),
+        libc::ENOENT if hardware => (K::UnsupportedEvent, NO_SUCH_EVENT),
         libc::ENOENT => (K::UnsupportedEvent, "this kernel does not have this event"),
         libc::ENODEV => (K::UnsupportedFeature, "the PMU does not support this"),
         // `x86_pmu_extra_regs` in `arch/x86/events/core.c`.
@@ -229,10 +237,7 @@ fn unsupported_setting(
             AttrFlags::EXCLUSIONS,
             "this PMU takes no filter: it counts in every mode",
         ),
-        (
-            AttrFlags::precise_ip(3),
-            "this event cannot be counted this precisely",
-        ),
+        (AttrFlags::precise_ip(3), TOO_PRECISE),
         (
             AttrFlags::INHERIT_THREAD,
             "this kernel cannot inherit threads alone (inherit_thread, Linux 5.13)",
@@ -250,6 +255,37 @@ fn unsupported_setting(
         return Some((K::UnsupportedFeature, "this PMU counts CPUs, not threads"));
     }
     None
+}
+
+/// Returns true if the event opens in this thread without any setting: then it is one of these that is refused.
+fn opens_bare(refused: &RefusedMember, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> bool {
+    let user_only = AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV;
+    [AttrFlags::empty(), user_only].into_iter().any(|levels| {
+        let bare = PerfEventAttr {
+            type_: refused.attr.type_,
+            config: refused.attr.config,
+            flags: AttrFlags::DISABLED | levels,
+            ..PerfEventAttr::default()
+        };
+        opens(&bare, Attach::thread(0))
+    })
+}
+
+/// Returns the hint to the most precise level at which an event opens.
+fn less_precise(refused: &RefusedMember, opens: impl Fn(&PerfEventAttr, Attach) -> bool) -> String {
+    let mut attr = *refused.attr;
+    let level = [2, 1].into_iter().find(|level| {
+        attr.flags -= AttrFlags::precise_ip(3);
+        attr.flags |= AttrFlags::DISABLED | AttrFlags::precise_ip(*level);
+        attr.flags != refused.attr.flags && opens(&attr, refused.attach)
+    });
+    match level {
+        Some(2) => "write :pp, which this CPU can".to_owned(),
+        Some(_) => "write :p, which this CPU can".to_owned(),
+        None => "leave out the p's: it can be counted and sampled without them, and samples may then be some \
+            instructions late"
+            .to_owned(),
+    }
 }
 
 /// Returns true if the attr asks for an event of the CPU's own PMU.

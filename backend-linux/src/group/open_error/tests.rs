@@ -36,11 +36,11 @@ fn every_errno_has_its_kind() {
     for (kind, errnos) in [
         (K::NoPermission, &[libc::EACCES, libc::EPERM][..]),
         (K::Busy, &[libc::EBUSY, libc::ENOSPC]),
-        (K::InvalidConfiguration, &[libc::EINVAL, libc::EOVERFLOW]),
+        (K::InvalidConfiguration, &[libc::EOVERFLOW]),
         (K::UnsupportedFeature, &[libc::E2BIG, libc::ENODEV]),
         (
             K::UnsupportedEvent,
-            &[libc::ENOENT, libc::ENXIO, libc::EOPNOTSUPP],
+            &[libc::ENOENT, libc::ENXIO, libc::EOPNOTSUPP, libc::EINVAL],
         ),
         (K::NoSuchDevice, &[libc::ENOSYS]),
         (K::NoSuchTarget, &[libc::ESRCH]),
@@ -128,6 +128,59 @@ fn a_missing_event_and_a_missing_pmu_are_different_errors() {
         let got = meaning(libc::ENOENT, &refused, event, &machine(pmu), |_, _| false);
         assert_eq!(got.1, reason);
     }
+}
+
+/// The drivers of the Pentium Pro to III and of Knights Corner answer EINVAL for a generalized event that they do not have.
+#[test]
+fn an_event_that_is_refused_without_settings_is_not_there() {
+    let branches = Event::Hardware(Hardware::Branches);
+    let loads = quipu_hal::CacheEvent::new(
+        quipu_hal::Cache::L1d,
+        quipu_hal::CacheOp::Read,
+        quipu_hal::CacheResult::Access,
+    );
+    let user = AttrFlags::EXCLUDE_KERNEL;
+    for (event, type_) in [
+        (branches, event_type::HARDWARE),
+        (loads.into(), event_type::HW_CACHE),
+    ] {
+        let mut refused = refused(type_, 0);
+        refused.attr.flags = AttrFlags::EXCLUDE_IDLE | user;
+        let meaning = |opens: &dyn Fn(&PerfEventAttr, Attach) -> bool| {
+            meaning(libc::EINVAL, &refused, &event, &machine(true), opens)
+        };
+        let missing = meaning(&|_, _| false);
+        let unsupported = (ErrorKind::UnsupportedEvent, NO_SUCH_EVENT);
+        assert_eq!(missing, unsupported);
+        // It is there, and cannot be counted as asked for: not even with one setting less.
+        let bare = |attr: &PerfEventAttr, attach: Attach| {
+            attach.pid == 0 && attr.flags - AttrFlags::DISABLED - user == AttrFlags::empty()
+        };
+        refused.attach = Attach::thread(1);
+        let meaning = super::meaning(libc::EINVAL, &refused, &event, &machine(true), bare);
+        assert_eq!(meaning.0, ErrorKind::InvalidConfiguration);
+    }
+}
+
+#[test]
+fn what_is_too_precise_has_a_way_out() {
+    let mut refused = refused(event_type::HARDWARE, 0);
+    refused.attr.flags = AttrFlags::precise_ip(3);
+    let up_to = |level: u8| {
+        move |attr: &PerfEventAttr, _| {
+            let bits = attr.flags & AttrFlags::precise_ip(3);
+            (0..=level).any(|level| bits == AttrFlags::precise_ip(level))
+        }
+    };
+    assert_eq!(
+        less_precise(&refused, up_to(2)),
+        "write :pp, which this CPU can"
+    );
+    assert_eq!(
+        less_precise(&refused, up_to(1)),
+        "write :p, which this CPU can"
+    );
+    assert!(less_precise(&refused, up_to(0)).starts_with("leave out the p's"));
 }
 
 /// Each setting is found by taking it away.
