@@ -10,7 +10,7 @@ use quipu_hal::{
 
 use crate::events::{EventBits, HARDWARE_FILTER};
 use crate::machine::kernel_file;
-use crate::machine::privileges::{Privileges, Seccomp};
+use crate::machine::privileges::{Capability, Privileges, Seccomp};
 use crate::machine::sysfs::SysfsPmus;
 use crate::machine::topology::Topology;
 #[cfg(feature = "names")]
@@ -59,7 +59,10 @@ fn refused_altogether(errno: i32) -> Error {
     match privileges.perf_event_paranoid {
         Some(level) if !privileges.may_count_user() => error
             .with_reason(format!("kernel.perf_event_paranoid is {level}"))
-            .with_hint("set it to 2 or lower, or run with CAP_PERFMON"),
+            .with_hint(format!(
+                "set it to 2 or lower, or {}",
+                privileges.run_with(Capability::Perfmon)
+            )),
         _ if errno != libc::EACCES && privileges.seccomp == Some(Seccomp::Filter) => {
             error.with_reason("a seccomp filter forbids it").with_hint(
                 "allow perf_event_open in the profile of the container or service this runs in",

@@ -12,6 +12,7 @@ mod process;
 mod read_call;
 #[cfg(feature = "sampling")]
 mod readiness;
+mod rights;
 
 pub(crate) use attr::{AttrFlags, PerfEventAttr, event_type};
 pub(crate) use calls::{
@@ -26,5 +27,6 @@ pub(crate) use open_call::{Attach, OpenFailure, perf_event_open};
 pub(crate) use process::MarkedProcess;
 #[cfg(feature = "sampling")]
 pub(crate) use readiness::{Readiness, poll};
+pub(crate) use rights::{effective_capabilities, seccomp_mode};
 
 pub(crate) use quipu_perf_data::ReadFormat;

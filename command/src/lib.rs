@@ -24,5 +24,11 @@ fn os_error(attempted: &str, e: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => ErrorKind::NoPermission,
         _ => ErrorKind::Os,
     };
-    Error::new(kind, attempted).with_io_error(e)
+    let error = Error::new(kind, attempted).with_io_error(e);
+    match e.raw_os_error() {
+        Some(libc::EMFILE) => error
+            .with_reason("this process has reached its limit of open files")
+            .with_hint("raise it with `ulimit -n`"),
+        _ => error,
+    }
 }

@@ -3,7 +3,6 @@
 //! The errnos are those of perf_event_open(2), "ERRORS". EINVAL alone can mean a dozen things, so
 //! what it was is found out by trying again with less.
 
-use nix::sys::resource::{Resource, getrlimit};
 use quipu_hal::{
     BreakpointAccess, Error, ErrorKind, Event, Filter, GroupSpec, Part, Software, Target,
 };
@@ -12,6 +11,7 @@ use super::open_part::RefusedMember;
 #[cfg(feature = "names")]
 use crate::events::probe;
 use crate::events::{EventBits, EventSource};
+use crate::machine::kernel_file;
 use crate::machine::privileges::{Capability, Privileges, Seccomp};
 use crate::machine::topology::Topology;
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, event_type, perf_event_open};
@@ -40,6 +40,9 @@ pub(crate) fn explain(
         false => format!("open {member} on {}", planned.part),
     };
     let errno = match refused.failure {
+        OpenFailure::Errno(libc::EMFILE) => {
+            return kernel_file::too_many_open_files(attempted).with_member(refused.member);
+        }
         OpenFailure::Errno(errno) => errno,
         OpenFailure::AttrTooNew { field } => {
             return Error::new(ErrorKind::UnsupportedFeature, attempted)
@@ -192,7 +195,7 @@ fn meaning(
             K::InvalidConfiguration,
             "a value is larger than the kernel allows",
         ),
-        libc::EMFILE => (K::Os, "this process has reached its limit of open files"),
+        libc::EMFILE => (K::Os, ""),
         libc::ENFILE => (K::Os, "the machine has reached its limit of open files"),
         _ => (K::Os, ""),
     }
@@ -358,13 +361,6 @@ fn hint(
     instead: Instead,
 ) -> Option<String> {
     match errno {
-        libc::EMFILE => {
-            // There is no descriptor left to read it from /proc.
-            Some(match getrlimit(Resource::RLIMIT_NOFILE) {
-                Ok((limit, _)) => format!("the limit is {limit}; raise it with `ulimit -n`"),
-                Err(_) => "raise the limit with `ulimit -n`".into(),
-            })
-        }
         libc::ENOENT | libc::EOPNOTSUPP
             if is_hardware(&refused.attr) && !privileges.has_cpu_pmu =>
         {
@@ -399,9 +395,8 @@ fn permission_hint(
             None => String::new(),
         };
         return Some(format!(
-            "{now}set it to {needed} or lower (sysctl kernel.perf_event_paranoid={needed}), or run \
-             with {}{or_else}",
-            Capability::Perfmon.name()
+            "{now}set it to {needed} or lower (sysctl kernel.perf_event_paranoid={needed}), or {}{or_else}",
+            privileges.run_with(Capability::Perfmon)
         ));
     }
     if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) {
@@ -412,8 +407,12 @@ fn permission_hint(
     }
     let (perfmon, ptrace) = (Capability::Perfmon.name(), Capability::SysPtrace.name());
     let in_user_mode = if allowed { "" } else { "in user mode only " };
+    let outside = match privileges.initial_user_namespace {
+        Some(false) => ", outside of this user namespace",
+        _ => "",
+    };
     Some(format!(
-        "counting another user's process requires {perfmon}, or {in_user_mode}{ptrace}"
+        "counting another user's process requires {perfmon}, or {in_user_mode}{ptrace}{outside}"
     ))
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use nix::sys::resource::{Resource, getrlimit};
 use quipu_hal::{Error, ErrorKind};
 
 /// No file read here is near this long; `/proc/mounts` of a busy container host comes closest.
@@ -12,6 +13,11 @@ const LIMIT: usize = 1 << 20;
 /// Returns true if a file or a directory above it does not exist.
 pub(crate) fn is_missing(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+}
+
+/// Returns true if a file is hidden from this process: it does not exist, or may not be read.
+pub(crate) fn is_hidden(e: &io::Error) -> bool {
+    is_missing(e) || matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 /// A whole file as text, without the newline at its end.
@@ -88,6 +94,9 @@ pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) ->
     let Some(errno) = e.raw_os_error() else {
         return Error::new(ErrorKind::Os, attempted).with_reason(format!("reading {path}: {e}"));
     };
+    if errno == libc::EMFILE {
+        return too_many_open_files(attempted);
+    }
     let kind = match errno {
         libc::EACCES | libc::EPERM => ErrorKind::NoPermission,
         _ => ErrorKind::Os,
@@ -101,9 +110,35 @@ pub(crate) fn error(attempted: impl Into<String>, path: &Path, e: &io::Error) ->
         .with_reason(reason)
 }
 
+/// The error where this process can open no further file.
+pub(crate) fn too_many_open_files(attempted: impl Into<String>) -> Error {
+    // There is no descriptor left to read it from /proc.
+    let hint = match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((limit, _)) => format!("the limit is {limit}; raise it with `ulimit -n`"),
+        Err(_) => "raise the limit with `ulimit -n`".into(),
+    };
+    Error::new(ErrorKind::Os, attempted)
+        .with_errno(libc::EMFILE)
+        .with_reason("this process has reached its limit of open files")
+        .with_hint(hint)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_of_open_files_is_told_as_such() {
+        let e = io::Error::from_raw_os_error(libc::EMFILE);
+        let e = error("find the CPUs", Path::new("/sys/x"), &e);
+        assert_eq!(e.errno(), Some(libc::EMFILE));
+        let text = format!("{e:#}");
+        assert!(
+            text.contains("has reached its limit of open files"),
+            "{text}"
+        );
+        assert!(text.contains("raise it with `ulimit -n`"), "{text}");
+    }
 
     #[test]
     fn only_one_path_component_is_one() {

@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::utsname::uname;
+use nix::unistd::geteuid;
+
 use crate::machine::kernel_file;
 use crate::machine::sysfs::SysfsPmus;
+use crate::sys::{effective_capabilities, seccomp_mode};
 
 /// Facts about this process and machine, read once. What cannot be read is `None`, not an error.
 ///
@@ -139,12 +144,16 @@ impl Privileges {
         let status = file(root, "proc/self/status").unwrap_or_default();
         let limits = file(root, "proc/self/limits").unwrap_or_default();
         let core_pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices")).core_pmus();
+        let here = Here::of(root);
         Self {
             uid: field(&status, "Uid")
-                .and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok()),
-            open_files: limit(&limits, "Max open files"),
-            locked_memory: limit(&limits, "Max locked memory"),
-            kernel: file(root, "proc/sys/kernel/osrelease"),
+                .and_then(|ids| ids.split_ascii_whitespace().nth(1)?.parse().ok())
+                .or_else(|| here.map(|_| geteuid().as_raw())),
+            open_files: limit(&limits, "Max open files")
+                .or_else(|| here?.limit(Resource::RLIMIT_NOFILE)),
+            locked_memory: limit(&limits, "Max locked memory")
+                .or_else(|| here?.limit(Resource::RLIMIT_MEMLOCK)),
+            kernel: file(root, "proc/sys/kernel/osrelease").or_else(|| here?.kernel()),
             cpu: cpu_name(&cpuinfo),
             virtual_machine: is_virtual(&cpuinfo),
             ..Self::rights_under(root, !core_pmus.is_empty())
@@ -157,12 +166,14 @@ impl Privileges {
     }
 
     fn rights_under(root: &Path, has_cpu_pmu: bool) -> Self {
+        let here = Here::of(root);
         let status = file(root, "proc/self/status").unwrap_or_default();
         Self {
             perf_event_paranoid: file(root, "proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
             capabilities: field(&status, "CapEff")
-                .and_then(|bits| u64::from_str_radix(bits, 16).ok()),
+                .and_then(|bits| u64::from_str_radix(bits, 16).ok())
+                .or_else(|| here.and_then(|_| effective_capabilities().ok())),
             initial_user_namespace: file(root, "proc/self/uid_map").map(|map| {
                 // Every id mapped to itself: only the initial namespace is so by default.
                 let all = [Some("0"), Some("0"), Some("4294967295"), None];
@@ -170,12 +181,15 @@ impl Privileges {
                     .zip(all)
                     .all(|(at, id)| map.split_ascii_whitespace().nth(at) == id)
             }),
-            seccomp: field(&status, "Seccomp").and_then(|mode| match mode {
-                "0" => Some(Seccomp::Disabled),
-                "1" => Some(Seccomp::Strict),
-                "2" => Some(Seccomp::Filter),
-                _ => None,
-            }),
+            seccomp: field(&status, "Seccomp")
+                .and_then(|mode| mode.parse().ok())
+                .or_else(|| here.and_then(|_| seccomp_mode().ok()))
+                .and_then(|mode| match mode {
+                    0 => Some(Seccomp::Disabled),
+                    1 => Some(Seccomp::Strict),
+                    2 => Some(Seccomp::Filter),
+                    _ => None,
+                }),
             ..Self::unknown(has_cpu_pmu)
         }
     }
@@ -218,11 +232,48 @@ impl Privileges {
         self.allowed_up_to(2)
     }
 
+    /// Returns what has to be done for a capability to count, as the end of a sentence: capabilities of another user namespace
+    /// than the initial one, as root has them in a container without root, permit no counting.
+    pub(crate) fn run_with(&self, capability: Capability) -> String {
+        let name = capability.name();
+        match self.initial_user_namespace {
+            Some(false) => format!("run with {name} outside of this user namespace"),
+            _ => format!("run with {name}"),
+        }
+    }
+
     fn allowed_up_to(&self, paranoid: i32) -> bool {
         self.is_perfmon_capable()
             || self
                 .perf_event_paranoid
                 .is_some_and(|current| current <= paranoid)
+    }
+}
+
+/// This machine and process, which system calls tell about too where no `/proc` is mounted.
+#[derive(Debug, Clone, Copy)]
+struct Here;
+
+impl Here {
+    /// Returns it if the files below this directory are its own.
+    fn of(root: &Path) -> Option<Self> {
+        (root == Path::new("/")).then_some(Self)
+    }
+
+    /// Returns a resource limit (getrlimit(2)).
+    fn limit(self, resource: Resource) -> Option<Limit> {
+        let (soft, hard) = getrlimit(resource).ok()?;
+        let bound = |limit| (limit != RLIM_INFINITY).then_some(limit);
+        Some(Limit {
+            soft: bound(soft),
+            hard: bound(hard),
+        })
+    }
+
+    /// Returns the kernel's release (uname(2)).
+    fn kernel(self) -> Option<String> {
+        let system = uname().ok()?;
+        Some(system.release().to_str()?.to_owned())
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 use quipu_hal::{Error, ErrorKind, Result};
 use quipu_text::parse_cpu_list;
 
@@ -23,41 +25,76 @@ use crate::machine::kernel_file;
 #[derive(Debug, Clone)]
 pub struct Topology {
     root: PathBuf,
+    /// Where else the CPUs that are online can be learned of.
+    elsewhere: Elsewhere,
+}
+
+/// Second sources of the CPUs that are online, of containers and sandboxes that do not show sysfs.
+#[derive(Debug, Clone, Default)]
+struct Elsewhere {
+    /// `/proc/stat`.
+    stat: Option<PathBuf>,
+    /// True on this machine: the CPUs that the calling thread may run on (sched_getaffinity(2)) are online.
+    affinity: bool,
 }
 
 impl Topology {
     /// The topology of this machine.
     pub fn new() -> Self {
-        Self::at("/sys/devices/system/cpu")
+        Self::under(Path::new("/"))
+    }
+
+    /// The topology of the machine whose `/sys` and `/proc` are below a directory.
+    pub fn under(root: &Path) -> Self {
+        Self {
+            root: root.join("sys/devices/system/cpu"),
+            elsewhere: Elsewhere {
+                stat: Some(root.join("proc/stat")),
+                affinity: root == Path::new("/"),
+            },
+        }
     }
 
     /// The topology under another directory than `/sys/devices/system/cpu`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            elsewhere: Elsewhere::default(),
+        }
     }
 
-    /// Returns the CPUs that are online, in ascending order.
+    /// Returns the CPUs that are online, in ascending order: those that sysfs lists, else those of `/proc/stat`
+    /// (proc_stat(5)). If neither is there, they are the CPUs that the calling thread may run on, of which there may be fewer.
     ///
     /// # Errors
-    /// When the file cannot be read or holds no list.
+    /// When none of these can be read, or the first that can holds no list.
     pub fn online(&self) -> Result<Vec<u32>> {
         let path = self.root.join("online");
-        let text = kernel_file::read(&path)
-            .map_err(|e| kernel_file::error("find the CPUs that are online", &path, &e))?;
-        parse_cpu_list(&text)
+        match kernel_file::read(&path) {
+            Ok(text) => parse_cpu_list(&text),
+            Err(e) => {
+                let hidden = kernel_file::is_hidden(&e).then(|| self.elsewhere.online());
+                hidden
+                    .flatten()
+                    .ok_or_else(|| kernel_file::error("find the CPUs that are online", &path, &e))
+            }
+        }
     }
 
     /// Returns the position of a CPU.
     ///
     /// # Errors
     /// [`NoSuchTarget`](ErrorKind::NoSuchTarget) when there is no such CPU or it is not online (the
-    /// kernel shows the topology of online CPUs only); else when a file cannot be read or holds no
-    /// number.
+    /// kernel shows the topology of online CPUs only), [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) without sysfs;
+    /// else when a file cannot be read or holds no number.
     pub fn place(&self, cpu: u32) -> Result<CpuPlace> {
         let dir = self.root.join(format!("cpu{cpu}/topology"));
-        let core = number(&dir, "core_id", cpu)?.ok_or_else(|| {
-            Error::new(ErrorKind::NoSuchTarget, attempted(cpu))
-                .with_reason(format!("CPU {cpu} does not exist or is not online"))
+        let core = number(&dir, "core_id", cpu)?.ok_or_else(|| match self.root.try_exists() {
+            Ok(false) => Error::new(ErrorKind::UnsupportedFeature, attempted(cpu))
+                .with_reason("/sys, which shows cores and sockets, is not mounted")
+                .with_hint("as root: mount -t sysfs sysfs /sys"),
+            _ => Error::new(ErrorKind::NoSuchTarget, attempted(cpu))
+                .with_reason(format!("CPU {cpu} does not exist or is not online")),
         })?;
         Ok(CpuPlace {
             socket: number(&dir, "physical_package_id", cpu)?.unwrap_or(-1),
@@ -148,6 +185,34 @@ impl Topology {
         let sockets: BTreeSet<_> = places.iter().map(|place| place.socket).collect();
         Ok(sockets.len())
     }
+}
+
+impl Elsewhere {
+    fn online(&self) -> Option<Vec<u32>> {
+        let stat = self.stat.as_deref().map(kernel_file::read);
+        match stat {
+            Some(Ok(text)) => of_stat(&text),
+            Some(Err(e)) if kernel_file::is_hidden(&e) && self.affinity => of_this_thread(),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the CPUs that have a line in `/proc/stat`, as those do that are online.
+fn of_stat(text: &str) -> Option<Vec<u32>> {
+    let words = text.lines().filter_map(|line| line.split(' ').next());
+    let mut cpus: Vec<u32> = words
+        .filter_map(|word| word.strip_prefix("cpu")?.parse().ok())
+        .collect();
+    cpus.sort_unstable();
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// Returns the CPUs that the calling thread may run on.
+fn of_this_thread() -> Option<Vec<u32>> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    let allowed = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+    Some(allowed.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
 }
 
 impl Default for Topology {

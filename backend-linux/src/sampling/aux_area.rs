@@ -4,6 +4,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use super::batch::{elsewhere, whole_pages};
 use super::spec::WhenFull;
+use crate::machine::privileges::{Capability, Privileges};
 use crate::sys::{Access, CounterFd, Mapping};
 
 /// Offsets in the first page of the counter (`struct perf_event_mmap_page`).
@@ -55,7 +56,10 @@ impl AuxArea {
                     .with_reason("the event's PMU has no AUX area"),
                 libc::EPERM => fail(ErrorKind::NoPermission)
                     .with_reason("it is more locked memory than this process may have")
-                    .with_hint("ask for less, or run with CAP_IPC_LOCK"),
+                    .with_hint(format!(
+                        "ask for less, or {}",
+                        Privileges::rights(false).run_with(Capability::IpcLock)
+                    )),
                 libc::EINVAL => fail(ErrorKind::InvalidConfiguration),
                 _ => fail(ErrorKind::Os),
             }

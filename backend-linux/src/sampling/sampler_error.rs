@@ -9,6 +9,7 @@ use super::spec::{Rate, SamplerSpec};
 use crate::events::EventSource;
 use crate::group::open_part::{self, RefusedMember};
 use crate::machine::kernel_file;
+use crate::machine::privileges::{Capability, Privileges};
 use crate::sys::{Attach, AttrFlags, OpenFailure, PerfEventAttr, perf_event_open};
 use crate::targets::PlannedPart;
 
@@ -55,7 +56,8 @@ pub(super) fn of_ring(errno: i32, bytes: usize) -> Error {
             fail(ErrorKind::NoPermission)
                 .with_reason("it exceeds the locked memory that this user may have")
                 .with_hint(format!(
-                    "{limit}raise it or RLIMIT_MEMLOCK, ask for smaller rings, or run with CAP_IPC_LOCK"
+                    "{limit}raise it or RLIMIT_MEMLOCK, ask for smaller rings, or {}",
+                    Privileges::rights(false).run_with(Capability::IpcLock)
                 ))
         }
         libc::EINVAL => fail(ErrorKind::InvalidConfiguration)

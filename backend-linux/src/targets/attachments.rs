@@ -7,7 +7,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::gettid;
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::{Pid, gettid};
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
 use crate::machine::kernel_file;
@@ -73,11 +75,11 @@ pub(crate) fn attachments(target: &Target) -> Result<Attachments> {
             );
         }
         Target::Cpus(list) => cpus(list),
-        Target::AllCpus => cpus(&online(target)?),
+        Target::AllCpus => cpus(&Topology::new().online()?),
         Target::Cgroup { path, cpus: list } => {
             let dir = cgroup.insert(open_cgroup(target, path)?).as_raw_fd();
             let mut list = match list.is_empty() {
-                true => cpus(&online(target)?),
+                true => cpus(&Topology::new().online()?),
                 false => cpus(list),
             };
             for attachment in &mut list {
@@ -128,16 +130,6 @@ pub(crate) fn thread(tid: i32) -> Attachment {
     }
 }
 
-/// The CPUs that are at work.
-fn online(target: &Target) -> Result<Vec<u32>> {
-    Topology::new().online().map_err(|e| match e.errno() {
-        Some(libc::ENOENT) => Error::new(ErrorKind::UnsupportedFeature, attempted(target))
-            .with_reason("/sys, which lists the CPUs, is not mounted")
-            .with_hint("as root: mount -t sysfs sysfs /sys"),
-        _ => e,
-    })
-}
-
 /// Returns an attachment for each CPU, once, in the order given.
 fn cpus(list: &[u32]) -> Vec<Attachment> {
     let mut seen = BTreeSet::new();
@@ -161,10 +153,19 @@ fn checked_id(target: &Target, id: i32) -> Result<i32> {
 }
 
 fn no_such_process(target: &Target, e: &io::Error) -> Error {
+    if e.raw_os_error() == Some(libc::EMFILE) {
+        return kernel_file::too_many_open_files(attempted(target));
+    }
     let error = if kernel_file::is_there(Path::new("/proc/self")).is_ok_and(|there| !there) {
         Error::new(ErrorKind::UnsupportedFeature, attempted(target))
             .with_reason("/proc, which lists its threads, is not mounted")
             .with_hint("as root: mount -t proc proc /proc")
+    } else if is_of_another_user(target) {
+        Error::new(ErrorKind::NoPermission, attempted(target))
+            .with_reason("it belongs to another user, and /proc does not show it (hidepid)")
+            .with_hint(
+                "count it as root, or as a member of the group for which /proc is mounted (gid=)",
+            )
     } else if kernel_file::is_missing(e) {
         Error::new(ErrorKind::NoSuchTarget, attempted(target)).with_reason("no such process")
     } else {
@@ -173,6 +174,14 @@ fn no_such_process(target: &Target, e: &io::Error) -> Error {
     match e.raw_os_error() {
         Some(errno) => error.with_errno(errno),
         None => error,
+    }
+}
+
+/// Returns true if a process is there to which this one may send no signal (kill(2), `EPERM`).
+fn is_of_another_user(target: &Target) -> bool {
+    match target {
+        Target::Process(id) => kill(Pid::from_raw(*id), None) == Err(Errno::EPERM),
+        _ => false,
     }
 }
 

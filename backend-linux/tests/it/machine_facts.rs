@@ -85,6 +85,25 @@ fn what_an_old_kernel_or_a_virtual_machine_does_not_know_is_minus_one() {
 }
 
 #[test]
+fn without_sysfs_the_cpus_are_those_of_proc_stat() {
+    let dir = tempfile::tempdir().unwrap();
+    let stat = "cpu  1 2 3\ncpu0 1 2 3\ncpu2 1 2 3\ncpu13 1 2 3\nintr 5 4\nprocesses 7\n";
+    write(dir.path(), "proc/stat", stat);
+    let topology = Topology::under(dir.path());
+    assert_eq!(topology.online().unwrap(), [0, 2, 13]);
+    // Those of sysfs come first.
+    write(dir.path(), "sys/devices/system/cpu/online", "0-1\n");
+    assert_eq!(topology.online().unwrap(), [0, 1]);
+    // What is no list is an error, and another source does not hide it.
+    write(dir.path(), "sys/devices/system/cpu/online", "many\n");
+    assert!(topology.online().is_err());
+    // The affinity of this process says nothing of another machine.
+    fs::remove_dir_all(dir.path().join("sys")).unwrap();
+    fs::remove_dir_all(dir.path().join("proc")).unwrap();
+    assert_eq!(topology.online().unwrap_err().errno(), Some(libc::ENOENT));
+}
+
+#[test]
 fn this_machine_has_the_cpu_this_test_runs_on() {
     let topology = Topology::new();
     let places = topology.places().unwrap();

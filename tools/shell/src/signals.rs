@@ -25,17 +25,22 @@ pub struct Signals {
     passed_on: Option<i32>,
 }
 
+/// Returns the failure to install a handler.
+pub fn cannot_handle(e: &io::Error) -> Failure {
+    let hint = match e.raw_os_error() == Some(Errno::EMFILE as i32) {
+        true => {
+            ": quipu needs some 20 files beside those of its events; raise the limit (ulimit -n 64)"
+        }
+        false => "",
+    };
+    Failure::new(format_args!("cannot handle signals: {e}{hint}"))
+}
+
 impl Signals {
     /// Installs the handlers: from here on the signals are noted and no longer end this process. A file that grows beyond the
     /// limit of the process is a failed write (SIGXFSZ, setrlimit(2)).
     pub fn watch() -> Result<Self, Failure> {
-        Self::register().map_err(|e| {
-            let hint = match e.raw_os_error() == Some(Errno::EMFILE as i32) {
-                true => ": quipu needs some 12 files beside those of its events; raise the limit (ulimit -n 64)",
-                false => "",
-            };
-            Failure::new(format_args!("cannot handle signals: {e}{hint}"))
-        })
+        Self::register().map_err(|e| cannot_handle(&e))
     }
 
     fn register() -> io::Result<Self> {

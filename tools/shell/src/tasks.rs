@@ -1,6 +1,9 @@
 //! Processes, threads and files of this system: which tasks run, and how many files may be open.
 
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 use quipu::Target;
 
 /// The reason why a program was not counted although its counters were attached.
@@ -28,7 +31,8 @@ pub fn any_alive(targets: &[Target]) -> bool {
 /// Returns false for a zombie too: it has ended, although it still has its entry (proc_pid_stat(5), `state`).
 fn is_alive(id: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
-        return false;
+        // There may be no /proc, or one that does not show other users' tasks.
+        return kill(Pid::from_raw(id), None) != Err(Errno::ESRCH);
     };
     // The name before the state is in parentheses and may contain anything.
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
@@ -40,7 +44,6 @@ cfg_if::cfg_if! {
         use std::time::Duration;
 
         use nix::time::clock_getcpuclockid;
-        use nix::unistd::Pid;
 
         /// Returns the CPU time of a process, without its children; that of a process that has ended is not known.
         pub fn cpu_time(process: i32) -> Option<Duration> {

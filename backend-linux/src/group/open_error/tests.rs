@@ -226,6 +226,12 @@ fn permission_hints_name_the_setting_that_is_in_the_way() {
     assert!(kernel.ends_with("(:u)"), "{kernel}");
     let elsewhere = hint(libc::EACCES, &refused, &privileges, Instead::Nothing).unwrap();
     assert!(elsewhere.ends_with("CAP_PERFMON"), "{elsewhere}");
+    // There, capabilities permit nothing.
+    let mut contained = unprivileged();
+    contained.initial_user_namespace = Some(false);
+    let elsewhere = hint(libc::EACCES, &refused, &contained, Instead::Nothing).unwrap();
+    let outside = "or run with CAP_PERFMON outside of this user namespace";
+    assert!(elsewhere.ends_with(outside), "{elsewhere}");
     refused.attr.flags = AttrFlags::EXCLUDE_KERNEL;
     assert_eq!(text(&refused, &privileges), "");
     refused.attach = Attach::cpu(0);

@@ -2,18 +2,16 @@
 
 mod hardware;
 
+use std::ffi::OsStr;
 use std::fs;
 
+use nix::sys::utsname::{UtsName, uname};
 use quipu_linux::topology::Topology;
 use quipu_perf_data::Features;
 use quipu_text::parse_cpu_list;
 
 /// Returns the machine, and the command line of this process.
 pub fn features() -> Features {
-    let sysctl = |name: &str| {
-        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
-        Some(text.trim().to_owned())
-    };
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let cpu_id: Option<Vec<&str>> = ["vendor_id", "cpu family", "model", "stepping"]
@@ -21,10 +19,12 @@ pub fn features() -> Features {
         .map(|key| value(&cpuinfo, key))
         .collect();
     let mut features = Features::default();
-    features.host_name = sysctl("hostname");
-    features.os_release = sysctl("osrelease");
+    let system = uname().ok();
+    let system = |part: fn(&UtsName) -> &OsStr| Some(part(system.as_ref()?).to_str()?.to_owned());
+    features.host_name = system(UtsName::nodename);
+    features.os_release = system(UtsName::release);
     features.version = Some(format!("quipu {}", env!("CARGO_PKG_VERSION")));
-    features.arch = sysctl("arch").or_else(|| Some(std::env::consts::ARCH.into()));
+    features.arch = system(UtsName::machine);
     features.cpus = cpus();
     features.cpu_description = value(&cpuinfo, "model name").map(str::to_owned);
     features.cpu_id = cpu_id.map(|parts| parts.join(","));
@@ -45,9 +45,11 @@ pub fn features() -> Features {
 
 /// Returns the number of CPUs, and of those that are online.
 fn cpus() -> Option<(u32, u32)> {
-    let present = fs::read_to_string("/sys/devices/system/cpu/present").ok()?;
-    let present = parse_cpu_list(&present).ok()?.len();
     let online = Topology::new().online().ok()?.len();
+    let present = fs::read_to_string("/sys/devices/system/cpu/present").ok();
+    let present = present.and_then(|list| Some(parse_cpu_list(&list).ok()?.len()));
+    // Without sysfs those that are online are the ones known.
+    let present = present.unwrap_or(online);
     Some((present.try_into().ok()?, online.try_into().ok()?))
 }
 

@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::pipe;
 
 use quipu_shell::Failure;
+use quipu_shell::signals::cannot_handle;
 
 /// The time in which several signals are one request: timeout(1) sends one to the process and then to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
@@ -22,7 +23,7 @@ pub(super) struct SecondSignal {
 
 impl SecondSignal {
     pub(super) fn watch() -> Result<Self, Failure> {
-        Self::register().map_err(|e| Failure::new(format_args!("cannot handle signals: {e}")))
+        Self::register().map_err(|e| cannot_handle(&e))
     }
 
     fn register() -> io::Result<Self> {

@@ -60,7 +60,7 @@ impl Tried {
 /// Returns the facts with what the machine below `root` tells.
 pub(super) fn add(facts: Facts, root: &Path, counters: CounterFacts, tried: &Tried) -> Facts {
     let privileges = Privileges::read_under(root);
-    let topology = Topology::at(root.join("sys/devices/system/cpu"));
+    let topology = Topology::under(root);
     let pmus = SysfsPmus::at(root.join("sys/bus/event_source/devices"));
     let linux = LinuxFacts {
         pmus: pmus.pmus().unwrap_or_default().iter().map(pmu).collect(),

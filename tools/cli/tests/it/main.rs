@@ -24,3 +24,5 @@ mod report_of_chains;
 mod stat;
 #[cfg(unix)]
 mod stat_on_cpus;
+#[cfg(target_os = "linux")]
+mod surroundings;

@@ -62,8 +62,13 @@ pub(in super::super) fn anchors() -> Option<impl Sized> {
 
 /// Returns a hint on how to permit counting in the kernel.
 pub(in super::super) fn kernel_mode_hint() -> Option<String> {
-    let level = Privileges::read().perf_event_paranoid?;
+    let privileges = Privileges::read();
+    let level = privileges.perf_event_paranoid?;
+    let capability = match privileges.initial_user_namespace {
+        Some(false) => ", and so does CAP_PERFMON outside of this user namespace",
+        _ => ", and so does CAP_PERFMON",
+    };
     Some(format!(
-        "kernel.perf_event_paranoid is {level}; 1 or lower permits it, and so does CAP_PERFMON"
+        "kernel.perf_event_paranoid is {level}; 1 or lower permits it{capability}"
     ))
 }
