@@ -90,6 +90,11 @@ impl CpuState {
         self.lost.fetch_and(!(1 << counter), Ordering::AcqRel);
     }
 
+    /// Returns true if another process has set a counter since.
+    pub(super) fn is_lost(&self, counter: usize) -> bool {
+        self.lost() >> counter & 1 == 1
+    }
+
     /// Returns the counters that another process has set since, as a set of bits.
     pub(super) fn lost(&self) -> u32 {
         self.lost.load(Ordering::Acquire)

@@ -146,7 +146,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let before = self.status(cpu)?;
         for counter in self.counters_of(slots) {
             let now = self.function(&before, counter);
-            if now != 0 && now != state.word(counter) {
+            if now != 0 && (state.is_lost(counter) || now != state.word(counter)) {
                 self.leave(cpu, state, counter, now);
                 let reason = format!("another process has set it to {now:#x}");
                 return Err(disturbed(cpu, self.slots[counter], reason));
@@ -243,7 +243,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         if state.lost() != 0
             && let Ok(status) = self.status(cpu)
         {
-            for counter in (0..self.counters).filter(|c| state.lost() >> c & 1 == 1) {
+            for counter in (0..self.counters).filter(|c| state.is_lost(*c)) {
                 let claimed = self.control.device().claimed(counter as u8);
                 if self.function(&status, counter) == 0 && claimed.is_none() {
                     state.regain(counter, 0);

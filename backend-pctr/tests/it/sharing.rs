@@ -1,10 +1,14 @@
 //! Counters that others use too, and threads that are moved: what is left alone, what is reported, and what
 //! is put back where.
 
+use std::time::Duration;
+
 use crate::support::{backend, named, open, two_events, values, with_counters};
 use quipu_hal::{Attributes, Backend, Count, ErrorKind, Group, GroupSpec, Target};
 use quipu_pctr::simulation::{Era, Level, Processor, SimMachine};
 use quipu_pmu::Pmu;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 #[test]
 fn a_counter_that_is_not_needed_is_left_counting() {
@@ -288,7 +292,7 @@ fn an_event_of_one_counter_counts_beside_one_of_any_whatever_was_found_set() {
                 let before = machine.functions(0);
                 let backend = backend(&machine);
                 let mut groups = order.map(|event| open(&backend, &[event]));
-                machine.pass(std::time::Duration::from_millis(1));
+                machine.pass(MILLISECOND);
                 machine.occur(any, 0, Level::User, 30);
                 machine.occur(0x10, 0, Level::User, 7);
                 for (group, event) in groups.iter_mut().zip(order) {
@@ -303,6 +307,59 @@ fn an_event_of_one_counter_counts_beside_one_of_any_whatever_was_found_set() {
                 machine.overwrite(0, 0, 0);
                 machine.overwrite(0, 1, 0);
             }
+        }
+    }
+}
+
+/// More events than counters: the turn after another program has set a counter leaves it, and those that follow.
+#[test]
+fn a_counter_that_was_taken_while_events_take_turns_is_left() {
+    for (era, processor) in with_counters() {
+        let machine = SimMachine::new(era, processor, 1);
+        let [(first, _), (second, other)] = two_events(processor);
+        let counters = era.counters(processor);
+        for taken in 0..counters {
+            let backend = backend(&machine);
+            let names = [first, second].into_iter().cycle().take(counters + 1);
+            let mut groups: Vec<_> = names.map(|name| open(&backend, &[name])).collect();
+            machine.pass(MILLISECOND);
+            backend.tick().unwrap();
+            // Their event counts in both modes, which no group's does.
+            let theirs = match processor {
+                Processor::P5 => u32::from(other) | 0xc0 | 0x100,
+                _ => 0x0047_0000 | u32::from(other),
+            };
+            machine.overwrite(0, taken, theirs);
+            machine.occur(other, 0, Level::User, 70);
+            for _ in 0..4 * counters {
+                machine.pass(MILLISECOND);
+                backend.tick().unwrap();
+            }
+            machine.occur(other, 0, Level::User, 7);
+            let told = groups.iter_mut().filter_map(|group| {
+                let mut buf = group.read_buf();
+                group.read(&mut buf).err()
+            });
+            let told: Vec<_> = told.collect();
+            let said = format!("{era:?} {processor:?}, counter {taken}: {told:?}");
+            // On a P6 all that count are stopped together.
+            let on_at_once = if processor == Processor::P6 {
+                counters
+            } else {
+                1
+            };
+            assert!((1..=on_at_once).contains(&told.len()), "{said}");
+            let of_interference = |e: &quipu_hal::Error| e.kind() == ErrorKind::Interference;
+            assert!(told.iter().all(of_interference), "{said}");
+            for mut group in groups {
+                let mut buf = group.read_buf();
+                group.read(&mut buf).unwrap();
+                assert!(buf[0][0].time_running > 0, "{said}");
+            }
+            let left = backend.pmu().control().read().unwrap();
+            assert_eq!(left.functions[taken], theirs, "{said}");
+            assert_eq!(left.counters[taken], 77, "{said}");
+            machine.overwrite(0, taken, 0);
         }
     }
 }

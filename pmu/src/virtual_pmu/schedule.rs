@@ -239,13 +239,23 @@ impl Schedule {
     /// Schedules the planned groups in and all others out.
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let matching = self.plan(at, &mut scratch.next);
-        self.compare(at, &mut scratch, &matching);
         let all_at_once = at.pmu.gating() == Gating::Shared;
-        let leaving = std::mem::take(&mut scratch.leaving);
-        for groups in batches(&leaving, all_at_once) {
-            stop_groups(at, groups, &mut scratch);
-        }
+        let matching = loop {
+            let in_use = at.pmu.in_use(at.cpu);
+            let matching = self.plan(at, in_use, &mut scratch.next);
+            self.compare(at, &mut scratch, &matching);
+            let leaving = std::mem::take(&mut scratch.leaving);
+            for groups in batches(&leaving, all_at_once) {
+                stop_groups(at, groups, &mut scratch);
+            }
+            scratch.leaving = leaving;
+            // Who stops a counter may find that another process has set it since.
+            let taken = at.pmu.in_use(at.cpu).taken & !in_use.taken;
+            if scratch.leaving.is_empty() || taken == 0 {
+                break matching;
+            }
+            scratch.clear();
+        };
         let mut event = 0;
         for group in &scratch.next {
             // A group that stays has these slots already.
@@ -278,7 +288,6 @@ impl Schedule {
         } else if self.rotate_at.is_none() {
             self.rotate_at = Some(at.clock.now().saturating_add(at.interval));
         }
-        scratch.leaving = leaving;
         scratch.arriving = arriving;
         scratch.clear();
         self.scratch = scratch;

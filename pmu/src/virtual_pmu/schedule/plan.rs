@@ -14,9 +14,10 @@ impl Schedule {
     pub(super) fn plan<P: Pmu>(
         &self,
         at: &CpuContext<'_, P>,
+        in_use: InUse,
         next: &mut Vec<Arc<ScheduledGroup>>,
     ) -> Matching {
-        let (in_use, shared) = (at.pmu.in_use(at.cpu), at.shared());
+        let shared = at.shared();
         let matching = Matching::new().with_last_choice(in_use.found);
         let mut matching = matching.with_shared(shared);
         let (mut first, mut alone) = (true, false);
