@@ -239,6 +239,25 @@ pub trait Pmu: Send + Sync + 'static {
         None
     }
 
+    /// Returns the longest time between two looks at counters which begin at zero, or `None`, as by default, if no
+    /// counter begins there. One that another process zeroes shows by its value only until it has passed that of
+    /// the look before. So the virtual PMU reads such counters 20 ms after they were started and then after half
+    /// as long again, up to this time, and a count whose counters it came to too late is not exact.
+    fn look_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Reads slots on the CPU that the calling thread is on, of several that are set together, in place of
+    /// [`look_at`](Self::look_at) all of them. Returns true if a counter that was zeroed since the last look there
+    /// would have shown, as one where the event has not occurred does not. By default it looks at nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn look_here(&self, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
+        let _ = (slots, raw);
+        Ok(false)
+    }
+
     /// Returns the time since slots were started or verified after which a [`read`](Self::read) is followed
     /// by [`verify`](Self::verify): what was read is right if the slots still hold what was written. A
     /// driver that notices everything when it reads, as by default, needs none. Where verifying

@@ -4,6 +4,7 @@ mod cpu_thread;
 mod engine;
 mod group;
 mod group_state;
+mod looks;
 mod pace;
 mod request;
 mod ring;

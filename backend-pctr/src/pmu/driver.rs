@@ -18,11 +18,8 @@ use crate::function::{self, ENABLE};
 /// microsecond.
 const VERIFY_INTERVAL: Duration = Duration::from_micros(100);
 
-/// The interval after which counters that are not read are checked.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// That interval where several CPUs have to be looked at, which takes threads that are counted too.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// The longest time between two looks at counters that are not read, each of which is one call of the driver.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn name(&self) -> &'static str {
@@ -266,12 +263,25 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         self.check_undisturbed(cpu, slots, &status)
     }
 
-    /// A counter that another process has set, or that was zeroed, is noticed in time.
-    fn verify_interval(&self) -> Option<Duration> {
-        Some(match self.looks {
-            Some(_) => SWEEP_INTERVAL,
-            None => LOOK_INTERVAL,
-        })
+    /// Setting a function zeroes its counter.
+    fn look_interval(&self) -> Option<Duration> {
+        Some(LOOK_INTERVAL)
+    }
+
+    fn look_here(&self, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
+        let cpu = self.control.device().cpu()?;
+        let (functions, state) = (self.cpu(cpu)?, self.readings(cpu)?);
+        let kept = state.kept();
+        let status = self.settled(functions, slots, || self.control.read())?;
+        self.check_undisturbed(cpu, slots, &status)?;
+        if self.control.device().cpu()? != cpu {
+            return Ok(false);
+        }
+        let has_counted = |slot| state.last(slot).is_some_and(|(value, _)| value > 0);
+        let shown = self.counters_of(slots).all(has_counted);
+        self.values(&status, slots, raw);
+        self.check_reached(cpu, slots, raw, status.time_stamp, kept)?;
+        Ok(shown)
     }
 
     /// Reading by the driver says what is set; reading in user mode does not.

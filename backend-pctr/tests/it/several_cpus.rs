@@ -341,3 +341,41 @@ fn who_claimed_the_last_counter_is_told() {
     waits.read(&mut buf).unwrap();
     assert_eq!(buf[0][0].value, 3);
 }
+
+/// What zeroes a counter zeroes it on every CPU, so that a look at one shows it, without a sweep; but for an event that
+/// does not occur there.
+#[test]
+fn a_counter_that_is_zeroed_shows_on_any_cpu() {
+    for (here, sweeps_are_needed) in [(1, false), (0, true)] {
+        for zeroed_after in [200, 650, 1_400, 4_000] {
+            let said = format!("{here} here, after {zeroed_after} ms");
+            let machine = machine(2);
+            let backend = backend(&machine);
+            let mut group = open(&backend, "INST_RETIRED", &Target::AllCpus);
+            let sweeps = machine.sweeps();
+            for millisecond in 0..5_000 {
+                if millisecond == zeroed_after {
+                    let word = machine.functions(0)[0];
+                    let theirs = Control::new(machine.open()).unwrap();
+                    theirs.set(0, word ^ 1).unwrap();
+                    theirs.set(0, word).unwrap();
+                }
+                machine.pass(MILLISECOND);
+                machine.occur_on(0, INSTRUCTIONS, 0, Level::User, here);
+                machine.occur_on(1, INSTRUCTIONS, 0, Level::User, 1_000);
+                backend.tick().unwrap();
+            }
+            // One that begins counting again makes sure of every CPU first.
+            let swept = machine.sweeps() - sweeps;
+            assert_eq!(swept > 1, sweeps_are_needed, "{said}: {swept}");
+            let mut buf = group.read_buf();
+            let told = group.read(&mut buf).unwrap_err();
+            assert_eq!(told.kind(), ErrorKind::Interference, "{said}");
+            let (parts, _) = counts(&mut group);
+            let Count::Estimated(count) = parts[1] else {
+                panic!("{said}: {parts:?}");
+            };
+            assert!((4_990_000..5_010_000).contains(&count), "{said}: {count}");
+        }
+    }
+}

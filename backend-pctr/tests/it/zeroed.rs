@@ -109,9 +109,15 @@ fn a_counter_that_wraps_at_full_speed_is_believed() {
         let width = era.arch().visible_width(processor.width());
         let (step, mut truth) = ((1u64 << width) / 3, 0);
         for _ in 0..10 {
-            // 16 in each of two cycles a nanosecond.
-            machine.pass(Duration::from_nanos(step / 32 + 1));
-            machine.occur(code, 0, Level::User, step);
+            // 16 in each of two cycles a nanosecond, at a steady rate, and looked at in time.
+            let (mut left, mut moment) = (step, 1 << 30);
+            while left > 0 {
+                let now = left.min(moment);
+                machine.pass(Duration::from_nanos(now / 32 + 1));
+                machine.occur(code, 0, Level::User, now);
+                backend.tick().unwrap();
+                (left, moment) = (left - now, (moment + moment / 2).min(1 << 34));
+            }
             truth += step;
             assert_eq!(values(&mut group), [truth], "{era:?} {processor:?}");
         }
@@ -288,5 +294,68 @@ fn functions_of_another_cpu_are_never_set() {
             .set(0, 0x0041_00c0)
             .unwrap();
         assert!(machine.has_crashed(), "what the refusal is for");
+    }
+}
+
+/// A steady event that is zeroed at any time and not read meanwhile: once it was looked at that shows.
+#[test]
+fn a_counter_that_is_zeroed_between_two_looks_is_told() {
+    for (era, processor) in with_counters() {
+        for (way, zero) in ways_to_zero() {
+            for zeroed_after in [25, 70, 200, 650, 900, 1_400, 4_000, 9_900] {
+                let said = format!("{era:?} {processor:?} {way} after {zeroed_after} ms");
+                let [(name, code), _] = two_events(processor);
+                let machine = SimMachine::new(era, processor, 1);
+                let backend = backend(&machine);
+                let mut group = open(&backend, &[name]);
+                for millisecond in 0..10_000 {
+                    if millisecond == zeroed_after {
+                        zero(&machine);
+                    }
+                    machine.pass(Duration::from_millis(1));
+                    machine.occur(code, 0, Level::User, 1_000);
+                    backend.tick().unwrap();
+                }
+                let mut buf = group.read_buf();
+                let told = group.read(&mut buf).unwrap_err();
+                assert_eq!(told.kind(), ErrorKind::Interference, "{said}");
+                group.read(&mut buf).unwrap();
+                let Count::Estimated(count) = buf[0][0].count() else {
+                    panic!("{said}: {:?}", buf[0][0]);
+                };
+                // A suspended machine was enabled for a second more.
+                assert!((9_990_000..11_010_001).contains(&count), "{said}: {count}");
+            }
+        }
+    }
+}
+
+/// A count that nobody looked at in time may be too low: it is no fact.
+#[test]
+fn a_count_that_was_not_looked_at_in_time_is_not_exact() {
+    for (era, processor) in with_counters() {
+        let [(name, code), _] = two_events(processor);
+        let machine = SimMachine::new(era, processor, 1);
+        let backend = backend(&machine);
+        let mut group = open(&backend, &[name, name]);
+        machine.occur(code, 0, Level::User, 5);
+        for (unwatched, exact) in [(100, true), (101, false)] {
+            group.reset().unwrap();
+            group.disable().unwrap();
+            group.enable().unwrap();
+            machine.pass(Duration::from_millis(unwatched));
+            machine.occur(code, 0, Level::User, 1_000);
+            let mut buf = group.read_buf();
+            group.read(&mut buf).unwrap();
+            let said = format!("{era:?} {processor:?} {unwatched} ms");
+            for reading in &buf[0] {
+                assert_eq!(reading.count().value(), Some(1_000), "{said}");
+                assert_eq!(reading.count().exact().is_some(), exact, "{said}");
+            }
+            // That of the time stamp counter is.
+            let mut clock = open(&backend, &["tsc"]);
+            machine.pass(Duration::from_secs(3));
+            values(&mut clock);
+        }
     }
 }

@@ -360,8 +360,12 @@ impl<P: Pmu> Core<P> {
             {
                 return Err(e);
             }
+            if self.drive == Drive::Background && group.looks.is_untold() {
+                return Err(self.not_looked_at(cpu));
+            }
             let mut times = state.times();
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
+            let mut looked = false;
             let now;
             if times.state == State::Active && direct {
                 reader.load_slots(group);
@@ -404,6 +408,8 @@ impl<P: Pmu> Core<P> {
                     times.schedule_out(state.last_known_at());
                 } else if let Err(e) = got {
                     return Err(self.failed(group, e));
+                } else {
+                    looked = true;
                 }
             } else {
                 now = match times.state {
@@ -425,12 +431,19 @@ impl<P: Pmu> Core<P> {
                 return Err(self.unknown(cpu, state));
             }
             if times.state == State::Active {
+                if looked {
+                    group.looks.look(now, true);
+                }
                 state.seen_at.store(now, Ordering::Relaxed);
                 for (counter, out) in state.counters.iter().zip(&*out) {
                     counter.seen.store(out.value, Ordering::Relaxed);
                 }
             }
-            let (enabled, running) = times.at(now);
+            let (enabled, mut running) = times.at(now);
+            if group.looks.is_late() {
+                // Less than all the time, so that it is an estimate.
+                running = running.min(enabled.saturating_sub(1));
+            }
             // A CPU may read its clock a little after it has looked whether anything changed, and
             // time must not run backwards for that.
             let running = running.max(reader.running[part]);
@@ -482,6 +495,14 @@ impl<P: Pmu> Core<P> {
         )
         .with_reason("it could not be put on the PMU when it was enabled")
         .with_hint("disable other pinned groups, then enable this one again")
+    }
+
+    fn not_looked_at(&self, cpu: u32) -> Error {
+        let attempted = format!("vouch for a group on CPU {cpu}");
+        Error::new(ErrorKind::Interference, attempted).with_reason(
+            "its counters were not looked at in time: one that another process zeroed would not have shown, and \
+             the count may be too low",
+        )
     }
 
     fn unknown(&self, cpu: u32, state: &GroupState) -> Error {

@@ -8,8 +8,11 @@ use std::time::Duration;
 use quipu_hal::{Attributes, EventInfo, Group, Part, ReadBuf, Result, Simultaneity};
 
 use super::engine::{Engine, Reader, wrong_thread};
+use super::looks::Looks;
 use super::scheduled_group::{Member, ScheduledGroup};
 use crate::Pmu;
+use crate::clock::nanoseconds;
+use crate::pmu::free_running;
 
 /// A group of counters on the slots of a [`Pmu`], in a part for each CPU.
 ///
@@ -47,11 +50,19 @@ impl<P: Pmu> VirtualGroup<P> {
             scheduled: Vec::with_capacity(cpus.len()),
         };
         let together = core.pmu.sets_all_cpus();
+        let shared = free_running(core.pmu.slots());
+        let needs_looks = members.iter().any(|member| member.allowed & shared == 0);
+        let longest = core
+            .pmu
+            .look_interval()
+            .filter(|_| needs_looks)
+            .map(nanoseconds);
         for cpus in cpus.chunks(if together { cpus.len() } else { 1 }) {
             let schedule = core.position(cpus[0]).unwrap_or(0);
             let members = Arc::clone(members);
             let (pinned, exclusive) = (attributes.pinned, attributes.exclusive);
-            let scheduled = ScheduledGroup::new(schedule, cpus, members, pinned, exclusive);
+            let looks = Looks::new(longest);
+            let scheduled = ScheduledGroup::new(schedule, cpus, members, pinned, exclusive, looks);
             let scheduled = Arc::new(scheduled);
             engine.open(&scheduled)?;
             group.scheduled.push(scheduled);

@@ -91,11 +91,21 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::virtual_pmu::looks::Looks;
 
     /// A queue of the same groups is the oracle, over every order of changes that a small generator makes.
     #[test]
     fn a_ring_does_what_a_queue_does() {
-        let group = |_| Arc::new(ScheduledGroup::new(0, &[0], Arc::new([]), false, false));
+        let group = |_| {
+            Arc::new(ScheduledGroup::new(
+                0,
+                &[0],
+                Arc::new([]),
+                false,
+                false,
+                Looks::new(None),
+            ))
+        };
         let groups: Vec<_> = (0..7).map(group).collect();
         let mut ring = Ring::default();
         let mut queue: Vec<usize> = Vec::new();

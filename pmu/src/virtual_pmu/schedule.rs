@@ -54,6 +54,8 @@ pub(super) struct Schedule {
     placed: Vec<Arc<ScheduledGroup>>,
     /// Time of the next rotation, if a group waits.
     rotate_at: Option<u64>,
+    /// Time before which CPUs that are set together are not all looked at between reads.
+    sweep_from: u64,
     scratch: Scratch,
 }
 
@@ -165,15 +167,22 @@ impl Schedule {
         }
     }
 
-    /// Reads and verifies the groups that are due for accumulation.
+    /// Reads and verifies the groups that are due for accumulation or a look.
     pub(super) fn refresh<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         let now = at.clock.now();
         let mut lost = false;
         let Self {
-            placed, scratch, ..
+            placed,
+            scratch,
+            sweep_from,
+            ..
         } = self;
-        for group in placed.iter().filter(|group| accumulate_at(group) <= now) {
-            lost |= !refresh_group(at, group, scratch, true);
+        for group in placed.iter() {
+            if accumulate_at(group) <= now {
+                lost |= !refresh_group(at, group, scratch, true);
+            } else if group.looks.due() <= now {
+                lost |= !look_at(at, group, scratch, sweep_from);
+            }
         }
         if lost {
             self.reschedule(at, None);
@@ -214,6 +223,7 @@ impl Schedule {
             }
             group.reset(state, active.then_some(&*self.scratch.raw), now);
         }
+        group.looks.reset();
         Ok(())
     }
 
@@ -227,8 +237,9 @@ impl Schedule {
 
     /// Returns the time at which work is due next.
     pub(super) fn due(&self) -> u64 {
-        let accumulate = self.placed.iter().map(|group| accumulate_at(group)).min();
-        self.rotate_at().min(accumulate.unwrap_or(NEVER))
+        let due = |group: &Arc<ScheduledGroup>| accumulate_at(group).min(group.looks.due());
+        let due = self.placed.iter().map(due).min();
+        self.rotate_at().min(due.unwrap_or(NEVER))
     }
 
     /// Returns the time of the next rotation; [`NEVER`] while no group waits.
@@ -370,6 +381,53 @@ fn batches(
     groups.chunks(if all_at_once { groups.len().max(1) } else { 1 })
 }
 
+/// Looks at a group that counts. CPUs that are set together are not all looked at, which takes threads that get
+/// there: what zeroes a counter zeroes it everywhere, so that one CPU shows it on which the event occurs. Where it
+/// does not, and now and then to keep what was counted, all are looked at, for a thousandth of the time at most.
+/// Returns false if the interval was lost.
+fn look_at<P: Pmu>(
+    at: &CpuContext<'_, P>,
+    group: &Arc<ScheduledGroup>,
+    scratch: &mut Scratch,
+    sweep_from: &mut u64,
+) -> bool {
+    const KEPT_EVERY: u64 = 10_000_000_000;
+    const UNSEEN: u64 = 40_000_000;
+    const SHARE: u64 = 1_000;
+    if !at.pmu.sets_all_cpus() {
+        return refresh_group(at, group, scratch, true);
+    }
+    scratch.take_slots(std::slice::from_ref(group));
+    let shown = match at.pmu.look_here(&scratch.slots, &mut scratch.raw) {
+        Ok(shown) => shown,
+        Err(e) => return !lost_by(group, e),
+    };
+    let now = at.clock.now();
+    group.looks.look(now, shown);
+    let kept_at = group.state().last_known_at();
+    let is_wanted = match shown {
+        true => now.saturating_sub(kept_at) >= KEPT_EVERY,
+        false => group.looks.unseen_for(now) >= UNSEEN,
+    };
+    if !is_wanted || now < *sweep_from {
+        return true;
+    }
+    let kept = refresh_group(at, group, scratch, true);
+    let end = at.clock.now();
+    *sweep_from = end.saturating_add(end.saturating_sub(now).saturating_mul(SHARE));
+    kept
+}
+
+/// Keeps an error for the next caller, and returns true if the interval was lost by it.
+fn lost_by(group: &ScheduledGroup, error: Error) -> bool {
+    let lost = error.kind() == ErrorKind::Interference;
+    if lost {
+        group.discard_interval();
+    }
+    group.set_fault(error);
+    lost
+}
+
 /// Reads a group that counts, and verifies it if that is asked; returns false if its interval was lost.
 fn refresh_group<P: Pmu>(
     at: &CpuContext<'_, P>,
@@ -390,14 +448,7 @@ fn refresh_group<P: Pmu>(
             }
             true
         }
-        Err(e) => {
-            let lost = e.kind() == ErrorKind::Interference;
-            if lost {
-                group.discard_interval();
-            }
-            group.set_fault(e);
-            !lost
-        }
+        Err(e) => !lost_by(group, e),
     }
 }
 

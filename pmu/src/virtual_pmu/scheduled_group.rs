@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quipu_hal::{Encoding, Error, MaxRate};
 
 use super::group_state::{CounterState, GroupState, UNSTATED_RATE, wrap_timeout};
+use super::looks::Looks;
 use super::times::{State, Times};
 use crate::{Clock, Slot};
 
@@ -21,6 +22,7 @@ pub(super) struct ScheduledGroup {
     pub(super) members: Arc<[Member]>,
     pub(super) pinned: bool,
     pub(super) exclusive: bool,
+    pub(super) looks: Looks,
     /// Its position in the schedule's ring, while it is there.
     pub(super) place_in_ring: AtomicUsize,
     fault: Mutex<Option<Error>>,
@@ -54,6 +56,7 @@ impl ScheduledGroup {
         members: Arc<[Member]>,
         pinned: bool,
         exclusive: bool,
+        looks: Looks,
     ) -> Self {
         let state = |_| GroupState::new(members.len());
         Self {
@@ -63,6 +66,7 @@ impl ScheduledGroup {
             members,
             pinned,
             exclusive,
+            looks,
             place_in_ring: AtomicUsize::new(0),
             fault: Mutex::new(None),
         }
@@ -132,6 +136,7 @@ impl ScheduledGroup {
             }
             every = every.min(wrap_timeout(mask, member.max_rate.unwrap_or(UNSTATED_RATE)) / 4);
         }
+        self.looks.begin(now);
         for state in &self.states {
             state.sequence.write(|| {
                 for (counter, &raw) in state.counters.iter().zip(raw) {
@@ -184,6 +189,7 @@ impl ScheduledGroup {
         }
         state.sequence.write(|| {
             let now = clock.now();
+            self.looks.look(now, true);
             for (((counter, member), &raw), &known) in members() {
                 let mask = slots[counter.slot.load(Ordering::Relaxed)].mask();
                 let count = member.count(raw, mask, || counter.widen(raw, mask, known));
