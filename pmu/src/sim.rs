@@ -10,6 +10,7 @@ mod select;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use event::SimEvent;
 pub use fault::SimOperation;
@@ -39,6 +40,8 @@ pub struct SimModel {
     pub access: Access,
     /// Its events.
     pub events: Vec<SimEvent>,
+    /// The longest time between two looks at its counters ([`Pmu::look_interval`](crate::Pmu::look_interval)).
+    pub look_interval: Option<Duration>,
 }
 
 impl Default for SimModel {
@@ -51,6 +54,7 @@ impl Default for SimModel {
             gating: Gating::PerSlot,
             access: Access::AnyThread,
             events: SimEvent::ready_made(),
+            look_interval: None,
         }
     }
 }

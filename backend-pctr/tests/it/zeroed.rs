@@ -330,7 +330,7 @@ fn a_counter_that_is_zeroed_between_two_looks_is_told() {
     }
 }
 
-/// A count that nobody looked at in time may be too low: it is no fact.
+/// A count that was looked at too late may be too low: it is no fact.
 #[test]
 fn a_count_that_was_not_looked_at_in_time_is_not_exact() {
     for (era, processor) in with_counters() {

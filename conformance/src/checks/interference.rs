@@ -19,6 +19,12 @@ pub(super) const CHECKS: &[Check] = &[
         source: "OpenBSD amd64 pctr.c, pctr_resume",
         run: suspend,
     },
+    Check {
+        id: "interference.between-looks",
+        requires: "A counter that another process zeroes while nothing is read, and that has passed its last reading since, gives an error or a count that is not exact.",
+        source: "OpenBSD amd64 pctr.c, pctrsel: another function and the same again zero the counter",
+        run: between_looks,
+    },
 ];
 
 fn same_function(context: &Context<'_>) -> Outcome {
@@ -27,6 +33,34 @@ fn same_function(context: &Context<'_>) -> Outcome {
 
 fn suspend(context: &Context<'_>) -> Outcome {
     zeroed(context, |fixture| fixture.suspend())
+}
+
+/// Many commands take no longer than half a second.
+fn between_looks(context: &Context<'_>) -> Outcome {
+    const HALF_A_SECOND: u64 = 500_000_000;
+    let event = context.slot_event()?;
+    let mut group = context.open(&GroupSpec::single(event.clone()))?;
+    let before = context.expected_count(&event)?;
+    context.fixture().pass(HALF_A_SECOND);
+    if !context.fixture().zero_counters() {
+        return Err(Ability::Interference.into());
+    }
+    context.fixture().pass(2 * HALF_A_SECOND);
+    let expected = u128::from(context.expected_count(&event)? - before);
+    let mut buf = group.read_buf();
+    if let Err(error) = group.read(&mut buf) {
+        ensure_eq!(
+            error.kind(),
+            ErrorKind::Interference,
+            "the kind of \"{error}\""
+        );
+    }
+    let exact = context.read(&mut *group)?[0][0].count().exact();
+    ensure!(
+        exact.is_none_or(|value| value == expected),
+        "{expected} occurred, {exact:?} is called exact"
+    );
+    Ok(())
 }
 
 /// Returns an exact event whose rate is known, where there is one: a narrow counter of another can wrap in little time.

@@ -1,6 +1,7 @@
 //! The simulated PMU as a register driver.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
 
@@ -48,6 +49,10 @@ impl Pmu for SimPmu {
         Ok(slots.fold(SlotSet::EMPTY, |set, slot| {
             set.with(slot.class, slot.number)
         }))
+    }
+
+    fn look_interval(&self) -> Option<Duration> {
+        self.machine.model.look_interval
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {

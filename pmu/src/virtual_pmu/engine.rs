@@ -360,7 +360,7 @@ impl<P: Pmu> Core<P> {
             {
                 return Err(e);
             }
-            if self.drive == Drive::Background && group.looks.is_untold() {
+            if self.drive == Drive::Background && group.looks.is_unreported() {
                 return Err(self.not_looked_at(cpu));
             }
             let mut times = state.times();

@@ -27,8 +27,8 @@ pub(super) struct Looks {
     shown: AtomicU64,
     /// Set when that was too long ago once, until the next reset.
     late: AtomicBool,
-    /// Set while a caller is to hear of that.
-    untold: AtomicBool,
+    /// Set until a caller has got the error of that.
+    unreported: AtomicBool,
 }
 
 impl Looks {
@@ -39,7 +39,7 @@ impl Looks {
             last: AtomicU64::new(0),
             shown: AtomicU64::new(0),
             late: AtomicBool::new(false),
-            untold: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
         }
     }
 
@@ -73,7 +73,7 @@ impl Looks {
         let counted = counted.saturating_sub(self.began.load(Ordering::Relaxed));
         if self.unseen_for(now) > counted.clamp(SHORT, LONG) {
             self.late.store(true, Ordering::Relaxed);
-            self.untold.store(true, Ordering::Relaxed);
+            self.unreported.store(true, Ordering::Relaxed);
         }
         self.shown.store(now, Ordering::Relaxed);
     }
@@ -89,14 +89,14 @@ impl Looks {
     }
 
     /// Returns true once for each time that it was too long.
-    pub(super) fn is_untold(&self) -> bool {
-        self.untold.load(Ordering::Relaxed) && self.untold.swap(false, Ordering::Relaxed)
+    pub(super) fn is_unreported(&self) -> bool {
+        self.unreported.load(Ordering::Relaxed) && self.unreported.swap(false, Ordering::Relaxed)
     }
 
     /// Forgets what was too late: the values count from here.
     pub(super) fn reset(&self) {
         self.late.store(false, Ordering::Relaxed);
-        self.untold.store(false, Ordering::Relaxed);
+        self.unreported.store(false, Ordering::Relaxed);
     }
 }
 
@@ -139,8 +139,8 @@ mod tests {
             looks.look(7 + (seen + unseen / 2) * MILLISECOND, false);
             looks.look(7 + (seen + unseen) * MILLISECOND, true);
             assert_eq!(looks.is_late(), late, "{unseen} ms after {seen}");
-            assert_eq!(looks.is_untold(), late);
-            assert!(!looks.is_untold());
+            assert_eq!(looks.is_unreported(), late);
+            assert!(!looks.is_unreported());
             looks.reset();
             assert!(!looks.is_late());
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use quipu_conformance::fixtures::{Altered, SimFixture};
 use quipu_hal::{
@@ -64,6 +65,13 @@ pub(crate) fn mutants() -> Vec<Mutant> {
             "a counter that went back, because another program wrote it, is read as if it had gone on",
             |driver| {
                 driver.goes_on = Some(Default::default());
+            },
+        ),
+        driver(
+            "looks-missing",
+            "counters are looked at when they are read, however long that takes",
+            |driver| {
+                driver.looks = false;
             },
         ),
         driver(
@@ -146,6 +154,7 @@ pub(crate) struct Driver {
     put_back: bool,
     keep_errno: bool,
     shun_found: bool,
+    looks: bool,
     swallow: fn(&Error) -> bool,
 }
 
@@ -171,6 +180,7 @@ pub(crate) fn broken(break_it: fn(&mut Driver)) -> SimFixture {
                 put_back: true,
                 keep_errno: true,
                 shun_found: false,
+                looks: true,
                 swallow: |_| false,
             };
             break_it(&mut driver);
@@ -253,6 +263,10 @@ impl Pmu for Driver {
             return InUse::new(0, in_use.found & !1);
         }
         in_use
+    }
+
+    fn look_interval(&self) -> Option<Duration> {
+        self.pmu.look_interval().filter(|_| self.looks)
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {
