@@ -188,8 +188,8 @@ impl<P: Pmu> VirtualPmu<P> {
     }
 
     /// Returns the time a group really counts before the ring turns: the [interval](Scheduling::interval)
-    /// that was asked for, or as much more as keeps a thread in the background from taking more
-    /// than a hundredth of a CPU for turning; the longest of all CPUs.
+    /// that was asked for, or as much more as keeps a thread in the background from taking more than a hundredth
+    /// of a CPU for turning, or, where a turn were longer than 250 ms for that, a tenth; the longest of all CPUs.
     pub fn interval_in_force(&self) -> Duration {
         let core = &self.engine.core;
         let intervals = (0..core.schedules()).map(|cpu| core.interval(cpu));

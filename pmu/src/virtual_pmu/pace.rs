@@ -6,8 +6,15 @@ use std::time::Duration;
 
 use crate::clock::nanoseconds;
 
-/// Turning takes at most one part in this many of a CPU.
+/// Turning takes at most one part in this many of a CPU, as long as that makes no turn longer than [`LONGEST`].
 const SHARE: u64 = 100;
+
+/// The longest turn in nanoseconds, unless turning then takes more than one part in [`LARGEST_SHARE`]. A command of
+/// some seconds is not estimated from a turn or two.
+const LONGEST: u64 = 250_000_000;
+
+/// Turning takes at most one part in this many of a CPU, however long the turns are for that.
+const LARGEST_SHARE: u64 = 10;
 
 /// The turns of which the quickest is taken for the cost of turning: one that had to wait for the CPU, or was
 /// interrupted, says nothing of that. Until there have been so many it is assumed to cost nothing.
@@ -36,7 +43,8 @@ impl Pace {
     pub(super) fn interval(&self) -> u64 {
         let took = self.took.iter().map(|took| took.load(Ordering::Relaxed));
         let cost = took.min().unwrap_or(0);
-        self.wanted.max(cost.saturating_mul(SHARE))
+        let longest = LONGEST.max(cost.saturating_mul(LARGEST_SHARE));
+        self.wanted.max(cost.saturating_mul(SHARE).min(longest))
     }
 
     /// Records how many nanoseconds turning the ring took. Only the thread that turns it calls this.
@@ -62,6 +70,13 @@ mod tests {
         assert_eq!(pace([]), 4_000_000);
         assert_eq!(pace([40_000; TURNS]), 4_000_000);
         assert_eq!(pace([1_000_000; TURNS]), 100_000_000);
+    }
+
+    #[test]
+    fn a_turn_is_no_longer_than_a_quarter_of_a_second_unless_turning_took_a_tenth_of_it() {
+        assert_eq!(pace([2_500_000; TURNS]), LONGEST);
+        assert_eq!(pace([20_000_000; TURNS]), LONGEST);
+        assert_eq!(pace([50_000_000; TURNS]), 500_000_000);
     }
 
     #[test]
