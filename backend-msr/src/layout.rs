@@ -71,6 +71,29 @@ pub(crate) enum Control {
     Field { address: u32, shift: u32, bits: u64 },
 }
 
+impl Gate {
+    /// Returns the counters that count for another program with controls of these values; of those that share an
+    /// enable the one that has it.
+    pub(crate) fn in_use(self, counters: &[Counter], controls: &[u64]) -> Vec<usize> {
+        let shared = self == Self::First;
+        let some_count = || {
+            counters
+                .iter()
+                .zip(controls)
+                .any(|(c, &held)| c.has_level(held))
+        };
+        let counts = |slot: &usize| {
+            let (counter, held) = (&counters[*slot], controls[*slot]);
+            let has_level = match shared {
+                true => counter.slot.number == 0 && some_count(),
+                false => counter.has_level(held),
+            };
+            has_level && counter.enabled(held)
+        };
+        (0..counters.len()).filter(counts).collect()
+    }
+}
+
 impl Layout {
     /// Returns the layout of the CPUs that a bus reaches, which are of this model.
     pub(crate) fn detect(model: &CpuModel, bus: &impl MsrBus) -> Result<Self> {
@@ -225,6 +248,15 @@ impl Counter {
                 held & u64::from(P5Function::KERNEL | P5Function::USER) != 0
             }
             Control::Field { .. } => held & FIXED_LEVELS != 0,
+        }
+    }
+
+    /// Returns true if a counter counts with a control of this value once it is enabled: without a privilege level
+    /// it counts nothing.
+    pub(crate) fn has_level(&self, held: u64) -> bool {
+        match self.control {
+            Control::Select { .. } => held & (X86Select::USER | X86Select::KERNEL) != 0,
+            Control::Field { .. } => self.enabled(held),
         }
     }
 

@@ -373,16 +373,18 @@ fn look_for_enabled<B: MsrBus>(
     cpu: u32,
     enabled: &mut [Option<u32>],
 ) -> Result<()> {
-    let mut all = false;
-    for (counter, enabled) in layout.counters.iter().zip(&mut *enabled) {
+    let control = |counter: &Counter| {
         let held = guard.read(cpu, counter.control.address())?;
-        if counter.enabled(counter.control.part(held)) {
-            *enabled = Some(cpu);
-            all |= layout.gate == Gate::First && counter.slot.number == 0;
+        Ok(counter.control.part(held))
+    };
+    let controls = layout.counters.iter().map(control);
+    let controls: Vec<u64> = controls.collect::<Result<_>>()?;
+    for slot in layout.gate.in_use(&layout.counters, &controls) {
+        match layout.gate {
+            // Who has the one enable has all counters.
+            Gate::First => enabled.fill(Some(cpu)),
+            _ => enabled[slot] = Some(cpu),
         }
-    }
-    if layout.gate == Gate::First {
-        enabled.fill(all.then_some(cpu).or(enabled.first().copied().flatten()));
     }
     Ok(())
 }

@@ -81,14 +81,10 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         Ok(SavedRegisters::new(found, global, status))
     }
 
-    /// Returns the slots whose counters were enabled when saved.
+    /// Returns the slots whose counters counted when saved.
     pub(super) fn enabled(&self, taken: &SavedRegisters) -> Vec<usize> {
-        let gates = |slot: &usize| {
-            // If counter 0 gates the others, its enable bit decides.
-            (self.gate != Gate::First || Some(*slot) == self.first())
-                && self.counters[*slot].enabled(taken.found[*slot].control)
-        };
-        (0..self.counters.len()).filter(gates).collect()
+        let controls: Vec<u64> = taken.found.iter().map(|found| found.control).collect();
+        self.gate.in_use(self.counters, &controls)
     }
 
     /// Closes the global gate, so that counters do not count as soon as they are programmed.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quipu_hal::{
-    Encoding, ErrorKind, Event, Filter, FixedCounter, Group, GroupSpec, P5Function, SlotClass,
-    Target, X86Select,
+    Count, Encoding, ErrorKind, Event, Filter, FixedCounter, Group, GroupSpec, P5Function,
+    SlotClass, Target, X86Select,
 };
 use quipu_msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu_msr::{MsrBus, MsrPmu, Options, Repair, restore};
@@ -173,6 +173,33 @@ fn when_every_counter_is_in_use_the_backend_is_busy_unless_told_to_take_them() {
         assert_ne!(bus.dump(0), before);
         drop(group);
         assert_eq!(bus.dump(0), before);
+    }
+}
+
+/// Linux sets the one enable of a P6 when it boots, and leaves it set: with no level in a select word nothing counts.
+#[test]
+fn an_enable_without_a_level_is_not_busy_and_put_back() {
+    for (generation, select) in [(Generation::P6, 0x186), (Generation::AmdK7, 0xc001_0000)] {
+        let bus = SimulatedMsrs::new(generation, 1);
+        bus.write(0, select, 0x40_0000).unwrap();
+        let before = bus.dump(0);
+        let (backend, clock) = backend(&bus, Options::default());
+        assert_eq!(backend.pmu().in_use(), []);
+        let mut group = backend.open_group(&spec(&["A"]), &Target::Cpu(0)).unwrap();
+        clock.advance(Duration::from_micros(1));
+        bus.run(0, &Stretch::new(Level::User, 10).occurring(0x10, 1));
+        let mut buf = group.read_buf();
+        group.read(&mut buf).unwrap();
+        assert_eq!(buf[0][0].count(), Count::Exact(10), "{generation:?}");
+        drop(group);
+        assert_eq!(bus.dump(0), before, "{generation:?}");
+        // Its counter 1 counts by the enable of counter 0.
+        bus.write(0, select + 1, 0x43_0079).unwrap();
+        let busy = pmu(&bus, Options::default()).map(|pmu| pmu.in_use().len());
+        match generation {
+            Generation::P6 => assert_eq!(busy.unwrap_err().kind(), ErrorKind::Busy),
+            _ => assert_eq!(busy.unwrap(), 1),
+        }
     }
 }
 
