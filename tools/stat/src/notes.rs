@@ -1,6 +1,8 @@
 //! Notes on the numbers, each given once: events that could not be counted and why, and counts that
 //! mean less than their name promises.
 
+use std::time::Duration;
+
 use quipu::{Count, Event, Filter, SetEvent, Target};
 
 use super::backend::Backends;
@@ -18,8 +20,13 @@ pub struct Note {
 }
 
 /// Returns the remarks on these sets and rows. `assumed_cpu` is the CPU that native events were named
-/// as on.
-pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> {
+/// as on, `interval` the time after which counts were reported, if they were.
+pub fn notes(
+    sets: &Sets,
+    rows: &[Row],
+    assumed_cpu: Option<&str>,
+    interval: Option<Duration>,
+) -> Vec<Note> {
     let mut notes = Notes::default();
     let is_native = |row: &&Row| matches!(row.event(), Event::Named(_));
     for (row, cpu) in rows
@@ -31,7 +38,7 @@ pub fn notes(sets: &Sets, rows: &[Row], assumed_cpu: Option<&str>) -> Vec<Note> 
         notes.add("another CPU's event", &row.name, text);
     }
     for row in rows {
-        notes.row(row);
+        notes.row(row, interval);
     }
     for (index, event) in sets.set_events() {
         let name = &*sets.event(index).name;
@@ -146,7 +153,7 @@ impl Notes {
         }
     }
 
-    pub fn row(&mut self, row: &Row) {
+    pub fn row(&mut self, row: &Row, interval: Option<Duration>) {
         const NO_COUNTER: &str = "never got a hardware counter, because other events used all of \
             them; count fewer events or use smaller groups";
         if let Some(about) = row.no_value() {
@@ -168,11 +175,18 @@ impl Notes {
             );
         }
         if let Some(how) = &row.disturbance {
-            let text = format!("not counted for part of the time: {how}");
+            let text = match row.percent_running() {
+                // It was counted all the time, but for a mark.
+                99.999.. => how.clone(),
+                _ => format!("not counted for part of the time: {how}"),
+            };
             self.add("disturbed", &row.name, text);
         }
         if let Some(turn) = row.turn {
-            let text = format!("took turns on the counters, {turn:?} each");
+            let mut text = format!("took turns on the counters, {turn:?} each");
+            if interval.is_some_and(|interval| interval < turn) {
+                text += ", which is longer than an interval: those without a turn have no count";
+            }
             self.add("turns", &row.name, text);
         }
     }

@@ -251,19 +251,35 @@ impl Row {
     }
 }
 
+/// The reason of what is missing of an event that has not waited for a turn.
+const STOPPED_FOR_OTHERS: &str =
+    "its counter was stopped while others were set, as those are that share an enable";
+
 /// Readings of one event, part by part.
 pub(super) type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
 impl Row {
-    /// Says why it was counted for a part of the time only, or not at all.
+    /// Says why it was counted for a part of the time only, or not at all. What is left after a disturbance is too
+    /// little to estimate the rest from if it is less than a twentieth.
     pub(super) fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
         let disturbance = disturbance.map(str::to_owned).or(self.disturbance.take());
-        match self.count {
-            Count::NotCounted if self.reason.is_none() => self.reason = disturbance,
-            Count::NotCounted | Count::Jumped => {}
-            count => {
-                self.turn = turn.filter(|_| count.is_estimate() && disturbance.is_none());
-                self.disturbance = disturbance;
+        match (self.count, disturbance) {
+            (Count::NotCounted, how) if self.reason.is_none() => self.reason = how,
+            (Count::NotCounted | Count::Jumped, _) => {}
+            (_, Some(how)) if self.running.saturating_mul(20) < self.enabled => {
+                self.count = Count::NotCounted;
+                let share = self.percent_running();
+                self.reason = Some(format!("{how}; only {share:.2} % of the time was counted"));
+            }
+            (count, how) => {
+                let missing = self.enabled.saturating_sub(self.running);
+                let waited = |turn: &Duration| u128::from(missing) >= turn.as_nanos();
+                let set_aside = turn.filter(|_| count.is_estimate() && how.is_none());
+                self.turn = set_aside.filter(waited);
+                self.disturbance = match set_aside {
+                    Some(turn) if !waited(&turn) => Some(STOPPED_FOR_OTHERS.to_owned()),
+                    _ => how,
+                };
             }
         }
     }

@@ -220,9 +220,9 @@ impl<'a> Session<'a> {
         // A metric of means, not that of one run.
         metrics::attach(&mut rows, times.elapsed.mean());
         let assumed_cpu = self.plan.names.as_ref().and_then(Names::assumed_cpu);
-        let mut notes = last
-            .as_ref()
-            .map_or_else(Vec::new, |sets| notes(sets, &rows, assumed_cpu));
+        let mut notes = last.as_ref().map_or_else(Vec::new, |sets| {
+            notes(sets, &rows, assumed_cpu, self.plan.interval)
+        });
         if let Some(taken) = notes::taken_over(self.backends) {
             self.output.write_warning(&taken);
             notes.push(taken);
@@ -334,13 +334,18 @@ impl<'a> Session<'a> {
         snapshot.span = whole;
         if let Some(mut intervals) = run.intervals.take() {
             intervals.now = snapshot.clone();
-            let rows = run.rows_since(&mut intervals, elapsed, interval);
+            // The command may have ended while the last interval was read.
+            let ended = match elapsed > intervals.ended {
+                true => elapsed,
+                false => run.started.elapsed().as_secs_f64(),
+            };
+            let rows = run.rows_since(&mut intervals, ended, interval);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
             of_the_run.for_each(|row| row.metric = None);
-            self.output.interval(elapsed, rows);
+            self.output.interval(ended, rows);
             if let Some(keeper) = &mut self.keeper {
-                keeper.interval(&run.sets, &snapshot, elapsed);
+                keeper.interval(&run.sets, &snapshot, ended);
             }
         }
         if let Some(keeper) = &mut self.keeper {

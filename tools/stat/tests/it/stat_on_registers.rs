@@ -1,6 +1,8 @@
 //! The command over simulated model-specific registers: writes of other programs to them, and their
 //! contents afterwards.
 
+mod partly;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -92,7 +94,7 @@ impl Measurement {
     fn end(mut self) -> (Vec<Row>, Vec<Note>) {
         self.sets.disable().expect("no failure of the run");
         let rows = self.rows();
-        let mut notes = notes(&self.sets, &rows, None);
+        let mut notes = notes(&self.sets, &rows, None, None);
         notes.extend(taken_over(&self.backends));
         (rows, notes)
     }
@@ -178,24 +180,6 @@ fn a_disturbed_interval_is_followed_by_undisturbed_ones() {
         last = now;
     }
     assert_eq!(said, [(false, Some(100)), (true, None), (false, Some(100))]);
-}
-
-#[test]
-fn turns_are_reported_with_how_long_they_are() {
-    // There are eight counters for them.
-    let mut run = measure(&["A"; 13].join(","));
-    for _ in 0..13 {
-        run.pass(100);
-        run.registers.tick().expect("a turn");
-    }
-    let estimated: Vec<Row> = run.rows();
-    for row in &estimated {
-        assert!(row.count.is_estimate(), "{row:?}");
-        assert_eq!(row.turn, Some(Duration::from_millis(4)));
-    }
-    let notes = notes(&run.sets, &estimated, None);
-    assert_eq!(notes[0].about, "turns");
-    assert_eq!(notes[0].text, "took turns on the counters, 4ms each");
 }
 
 #[test]

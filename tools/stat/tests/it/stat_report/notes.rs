@@ -10,7 +10,7 @@ use super::sample;
 fn one_reason_is_told_once_for_all_its_events() {
     let mut notes = Notes::default();
     for hardware in [Hardware::Cycles, Hardware::Branches, Hardware::Cycles] {
-        notes.row(&sample::not_counted(hardware.into()));
+        notes.row(&sample::not_counted(hardware.into()), None);
     }
     assert_eq!(notes.0.len(), 1);
     assert_eq!(notes.0[0].events, ["cycles", "branches"]);
