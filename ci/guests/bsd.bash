@@ -4,7 +4,7 @@
 # Finds the rig and its emulator, and makes a directory of programs, C examples and the archive's scripts.
 bsd() { # SYSTEM
   local archive output
-  rig=${QUIPU_RIGS:-../shared/rigs}/$1/run
+  rig=${QUIPU_RIGS:-$HOME/.cache/quipu-rigs/bsd}/$1/run
   [ -x "$rig" ] || skip "there is no rig $rig (docs/building.md)"
   rig=$(realpath "$rig")
   need makefs makefs
