@@ -80,6 +80,9 @@ pub struct Features {
     pub memory: Option<MemoryTopology>,
     /// The compression of the records, where they are compressed.
     pub compression: Option<Compression>,
+    /// The sections that are malformed, and so left out: their names (`HEADER_CPUDESC`) and their offsets in bytes from
+    /// the start of the file.
+    pub left_out: Vec<(&'static str, u64)>,
 }
 
 /// Events that were scheduled together: a leader and the events after it (perf_event_open(2), `group_fd`).
@@ -204,8 +207,25 @@ impl Features {
             .collect()
     }
 
-    /// Takes up a section that was read. Numbers not known here are passed over.
+    /// Takes up a section that was read from an offset of the file, or leaves it out. Numbers not known here are passed over.
     pub(crate) fn take(
+        &mut self,
+        number: u32,
+        (offset, section): (u64, &[u8]),
+        events: &mut [RecordedEvent],
+        order: ByteOrder,
+    ) {
+        if self.read(number, section, events, order).is_err() {
+            self.leave_out(number, offset);
+        }
+    }
+
+    /// Leaves a section out.
+    pub(crate) fn leave_out(&mut self, number: u32, offset: u64) {
+        self.left_out.push((name_of(number), offset));
+    }
+
+    fn read(
         &mut self,
         number: u32,
         section: &[u8],
@@ -226,9 +246,8 @@ impl Features {
             number::CPU_ID => self.cpu_id = Some(cursor.string()?),
             number::TOTAL_MEMORY => self.total_memory = Some(cursor.u64()?),
             number::COMMAND_LINE => {
-                for _ in 0..cursor.u32()? {
-                    self.command_line.push(cursor.string()?);
-                }
+                let words = (0..cursor.u32()?).map(|_| cursor.string());
+                self.command_line = words.collect::<Result<_>>()?;
             }
             number::EVENT_DESC => read_names(cursor, events, order)?,
             number::CPU_TOPOLOGY => {
@@ -240,10 +259,11 @@ impl Features {
             number::CACHE => self.caches = machine_features::read_caches(cursor)?,
             number::STAT => self.has_counts = true,
             number::GROUP_DESC => {
-                for _ in 0..cursor.u32()? {
+                let groups = (0..cursor.u32()?).map(|_| {
                     let (name, leader, len) = (cursor.string()?, cursor.u32()?, cursor.u32()?);
-                    self.groups.push(EventGroup { name, leader, len });
-                }
+                    Ok(EventGroup { name, leader, len })
+                });
+                self.groups = groups.collect::<Result<_>>()?;
             }
             number::COMPRESSED => {
                 let [_, _, level, ratio, longest] = [(); 5].map(|()| cursor.u32());
@@ -258,6 +278,33 @@ impl Features {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Returns the name of a feature in `tools/perf/util/header.h`.
+fn name_of(number: u32) -> &'static str {
+    match number {
+        number::TRACING_DATA => "HEADER_TRACING_DATA",
+        number::BUILD_ID => "HEADER_BUILD_ID",
+        number::HOST_NAME => "HEADER_HOSTNAME",
+        number::OS_RELEASE => "HEADER_OSRELEASE",
+        number::VERSION => "HEADER_VERSION",
+        number::ARCH => "HEADER_ARCH",
+        number::CPUS => "HEADER_NRCPUS",
+        number::CPU_DESCRIPTION => "HEADER_CPUDESC",
+        number::CPU_ID => "HEADER_CPUID",
+        number::TOTAL_MEMORY => "HEADER_TOTAL_MEM",
+        number::COMMAND_LINE => "HEADER_CMDLINE",
+        number::EVENT_DESC => "HEADER_EVENT_DESC",
+        number::CPU_TOPOLOGY => "HEADER_CPU_TOPOLOGY",
+        number::NUMA_TOPOLOGY => "HEADER_NUMA_TOPOLOGY",
+        number::PMU_MAPPINGS => "HEADER_PMU_MAPPINGS",
+        number::GROUP_DESC => "HEADER_GROUP_DESC",
+        number::CACHE => "HEADER_CACHE",
+        number::SAMPLE_TIME => "HEADER_SAMPLE_TIME",
+        number::MEM_TOPOLOGY => "HEADER_MEM_TOPOLOGY",
+        number::COMPRESSED => "HEADER_COMPRESSED",
+        _ => "another feature",
     }
 }
 
@@ -472,6 +519,7 @@ mod tests {
                 ratio: 4,
                 longest: 9,
             }),
+            left_out: Vec::new(),
         }
     }
 
@@ -487,7 +535,7 @@ mod tests {
         let mut features = Features::default();
         for (number, section) in &sections {
             features
-                .take(*number, section, &mut nameless, ByteOrder::Native)
+                .read(*number, section, &mut nameless, ByteOrder::Native)
                 .expect("good");
         }
         assert_eq!(features, full());
@@ -509,7 +557,7 @@ mod tests {
                 // A build id and all before it are whole again where one ends.
                 let whole = number == number::BUILD_ID && (len == 0 || len == 100);
                 let taken =
-                    Features::default().take(number, &section[..len], &mut [], ByteOrder::Native);
+                    Features::default().read(number, &section[..len], &mut [], ByteOrder::Native);
                 assert_eq!(taken.is_ok(), whole, "{number} {len}");
             }
         }
@@ -527,13 +575,13 @@ mod tests {
             number::NUMA_TOPOLOGY,
             number::PMU_MAPPINGS,
         ] {
-            let taken = Features::default().take(number, &huge, &mut [], ByteOrder::Native);
+            let taken = Features::default().read(number, &huge, &mut [], ByteOrder::Native);
             assert!(taken.is_err(), "{number}");
         }
         // Sections of a later perf are none of ours.
         assert!(
             Features::default()
-                .take(31, &huge, &mut [], ByteOrder::Native)
+                .read(31, &huge, &mut [], ByteOrder::Native)
                 .is_ok()
         );
     }

@@ -7,7 +7,7 @@ use crate::byte_order::{ByteOrder, swap_body, swap_header};
 use crate::bytes::{u32_at, u64_at};
 #[cfg(feature = "zstd")]
 use crate::decompression::Decompressor;
-use crate::record::{HEADER_LEN, RawRecord, RecordStart, kind};
+use crate::record::{HEADER_LEN, RawRecord, RecordStart, kind, record_len};
 use crate::{Error, RecordLayout, RecordedEvent, Result};
 
 /// A record can be 64 KiB long; some of them are read in one go.
@@ -29,6 +29,8 @@ pub struct FileRecords<'a, R: Read> {
     buffer: Vec<u8>,
     foreign: Option<Foreign>,
     cut: Option<Cut>,
+    /// Bytes of traces that were passed over.
+    traced: u64,
     #[cfg(feature = "zstd")]
     compressed: Option<Decompressor>,
 }
@@ -78,6 +80,7 @@ impl<'a, R: Read> FileRecords<'a, R> {
             buffer: Vec::new(),
             foreign: (order == ByteOrder::Swapped).then(|| Foreign::new(events)),
             cut,
+            traced: 0,
             #[cfg(feature = "zstd")]
             compressed: None,
         }
@@ -110,6 +113,11 @@ impl<'a, R: Read> FileRecords<'a, R> {
     /// Returns the offset of the next record, in bytes from the start of the input.
     pub fn offset(&self) -> u64 {
         self.source.at
+    }
+
+    /// Returns the number of bytes of hardware traces (Intel PT, Arm ETM) that were passed over so far.
+    pub fn traced(&self) -> u64 {
+        self.traced
     }
 
     /// Returns the header of the next record, if it was read ahead as a whole and needs no more than to be lent.
@@ -164,9 +172,11 @@ impl<'a, R: Read> FileRecords<'a, R> {
                     let len = self.source.order.u64(len);
                     let skipped = self.source.skip(len, "the data ends within a trace");
                     skipped.map_err(|error| self.cut.map_or(error, Cut::error))?;
+                    self.traced = self.traced.saturating_add(len);
                     break;
                 }
-                Some(kind::HEADER_TRACING_DATA) => {
+                // simpleperf's record holds what follows perf's.
+                Some(kind::HEADER_TRACING_DATA) if self.buffer.len() == HEADER_LEN + 4 => {
                     let len = u32_at(&self.buffer, HEADER_LEN).unwrap_or(u32::MAX);
                     let len = self.source.order.u32(len);
                     self.source
@@ -251,8 +261,10 @@ fn is_followed_or_compressed(of: u32) -> bool {
 
 /// Error of a record that goes on behind the data.
 const NOT_WHOLE: &str = "the data ends within a record";
-/// Error of a record whose size is less than that of its header.
-const TOO_SHORT: &str = "a record that is shorter than its header";
+/// Error of a record whose size is less than that of its header, or more than any has.
+const TOO_SHORT: &str = "a record that is shorter than its header, or too long";
+/// No record is longer than this; those of the kernel are 64 KiB at most.
+const LONGEST: usize = 64 << 20;
 
 /// An input that consists of records.
 #[derive(Debug)]
@@ -306,9 +318,11 @@ impl<R: Read> Source<R> {
 
     /// The length of the record with this header, if it is that long at least.
     fn record_len(&self, header: [u8; HEADER_LEN]) -> Option<usize> {
-        let [.., low, high] = header;
-        let len = self.order.u16(u16::from_ne_bytes([low, high])).into();
-        (len >= HEADER_LEN).then_some(len)
+        let [a, b, c, d, misc @ .., low, high] = header;
+        let kind = self.order.u32(u32::from_ne_bytes([a, b, c, d]));
+        let [misc, size] = [misc, [low, high]].map(|half| self.order.u16(u16::from_ne_bytes(half)));
+        let len = record_len(kind, misc, size);
+        (HEADER_LEN..=LONGEST).contains(&len).then_some(len)
     }
 
     fn swap_header(&self, record: &mut [u8]) {

@@ -6,6 +6,8 @@ use crate::{Error, Result};
 
 /// `PERFILE2` as a number in the byte order of the machine that wrote it.
 const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
+/// What files of the first version begin with, in either byte order: perf wrote it until 3.5.
+const FIRST_VERSION: [u8; 8] = *b"PERFFILE";
 /// Length of the header of a file; that of a stream is shorter.
 pub(crate) const LEN: usize = 104;
 
@@ -52,6 +54,8 @@ pub(crate) struct Start {
     pub(crate) order: ByteOrder,
     /// A stream follows (`struct perf_pipe_file_header`), not the rest of a [`Header`].
     pub(crate) is_stream: bool,
+    /// The version of the format, 1 or 2.
+    pub(crate) version: u8,
 }
 
 impl Start {
@@ -67,9 +71,13 @@ impl Start {
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
         let word = |i: usize| u64_at(bytes, 8 * i).ok_or(Error::NotPerfData);
-        let order = match word(0)? {
-            MAGIC => ByteOrder::Native,
-            other if other.swap_bytes() == MAGIC => ByteOrder::Swapped,
+        let (order, version) = match word(0)? {
+            MAGIC => (ByteOrder::Native, 2),
+            other if other.swap_bytes() == MAGIC => (ByteOrder::Swapped, 2),
+            first if first.to_ne_bytes() == FIRST_VERSION => match word(1)? > u32::MAX.into() {
+                false => (ByteOrder::Native, 1),
+                true => (ByteOrder::Swapped, 1),
+            },
             _ => return Err(Error::NotPerfData),
         };
         let is_stream = match usize::try_from(order.u64(word(1)?)) {
@@ -77,7 +85,11 @@ impl Start {
             Ok(LEN) => false,
             _ => return Err(Error::malformed("a header of another size", 8)),
         };
-        Ok(Self { order, is_stream })
+        Ok(Self {
+            order,
+            is_stream,
+            version,
+        })
     }
 }
 
@@ -88,6 +100,8 @@ pub(crate) struct Header {
     pub(crate) attr_size: u64,
     pub(crate) attrs: Section,
     pub(crate) data: Section,
+    /// The names of types of events, which no program has written since 2013.
+    pub(crate) event_types: Section,
     /// Which features follow the data, a bit each.
     pub(crate) features: [u64; 4],
 }
@@ -104,6 +118,7 @@ impl Header {
             attr_size: word(2)?,
             attrs: section(24)?,
             data: section(40)?,
+            event_types: section(56)?,
             features: [word(9)?, word(10)?, word(11)?, word(12)?],
         })
     }
@@ -115,8 +130,7 @@ impl Header {
         }
         self.attrs.write(&mut out);
         self.data.write(&mut out);
-        // Event types: a section that no program has written since 2013.
-        Section::default().write(&mut out);
+        self.event_types.write(&mut out);
         for word in self.features {
             out.extend_from_slice(&word.to_ne_bytes());
         }
@@ -146,6 +160,7 @@ mod tests {
                 offset: 264,
                 size: 1000,
             },
+            event_types: Section::default(),
             features: [1 << 3, 0, 0, 1 << 63],
         };
         let bytes = header.to_bytes();
@@ -156,6 +171,7 @@ mod tests {
         let file = Start {
             order,
             is_stream: false,
+            version: 2,
         };
         assert_eq!(Start::read(start).expect("whole"), file);
         assert_eq!(Header::read(rest, order).expect("whole"), header);

@@ -93,6 +93,9 @@ impl<R: Read + Seek> Reader<R> {
             header.features = [0; 4];
         }
         let mut events = sections.read_events(&header)?;
+        if start.version == 1 {
+            sections.read_types(&header, &mut events)?;
+        }
         let mut features = Features::default();
         match sections.read_features(&header, &mut events, &mut features) {
             Err(Error::Truncated { what, needed, len }) => {
@@ -161,7 +164,8 @@ impl<R: Read> Reader<R> {
                 kind::HEADER_FEATURE => {
                     let number = u64_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
                     if let Ok(number) = u32::try_from(order.u64(number)) {
-                        features.take(number, &body[8..], &mut events, order)?;
+                        let at = source.at - record.len() as u64;
+                        features.take(number, (at, &body[8..]), &mut events, order);
                     }
                 }
                 kind::EVENT_UPDATE => {
@@ -178,6 +182,11 @@ impl<R: Read> Reader<R> {
                     // Its header is in this machine's order already, and nothing else is a number.
                     let build_ids = read_build_ids(&record, ByteOrder::Native)?;
                     features.build_ids.extend(build_ids);
+                }
+                // simpleperf's record holds them.
+                kind::HEADER_TRACING_DATA if body.len() > 4 => {
+                    let len = u32_at(body, 0).map_or(0, |len| order.u32(len) as usize);
+                    features.tracing_data = body[4..].get(..len).map(<[u8]>::to_owned);
                 }
                 kind::HEADER_TRACING_DATA => {
                     let len = u32_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
@@ -371,6 +380,28 @@ impl<R: Read + Seek> Sections<'_, R> {
         Ok(events)
     }
 
+    /// Reads the names of the types of events, which the first version has in a section of their own
+    /// (`struct perf_trace_event_type` of Linux 3.5).
+    fn read_types(&mut self, header: &Header, events: &mut [RecordedEvent]) -> Result<()> {
+        const NAME_LEN: usize = 64;
+        let bytes = self.section(header.event_types, EVENTS)?;
+        for entry in bytes.chunks_exact(8 + NAME_LEN) {
+            let (config, name) = entry.split_at(8);
+            let config = u64_at(config, 0).map(|config| self.order.u64(config));
+            let name = String::from_utf8_lossy(until_nul(name)).into_owned();
+            let is_meant = |event: &&mut RecordedEvent| {
+                Some(event.attr().config()) == config && event.name().is_none()
+            };
+            if !name.is_empty() {
+                events
+                    .iter_mut()
+                    .filter(is_meant)
+                    .for_each(|event| event.set_name(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
     fn read_features(
         &mut self,
         header: &Header,
@@ -388,8 +419,13 @@ impl<R: Read + Seek> Sections<'_, R> {
             let section = self
                 .described(&table, Section::LEN * i)
                 .ok_or_else(|| Error::malformed(FEATURES, offset + size))?;
-            let bytes = self.section(section, FEATURES)?;
-            features.take(number, &bytes, events, self.order)?;
+            match self.section(section, FEATURES) {
+                Ok(bytes) => {
+                    features.take(number, (section.offset, &bytes), events, self.order);
+                }
+                Err(Error::Malformed { .. }) => features.leave_out(number, section.offset),
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

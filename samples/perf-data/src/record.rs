@@ -95,6 +95,8 @@ pub mod kind {
     /// Types from here up are not the kernel's but `perf`'s own
     /// (`tools/lib/perf/include/perf/event.h`), and have no trailer.
     pub const FIRST_OF_USER: u32 = 64;
+    /// Types from here up are simpleperf's own, whose sizes have 32 bits.
+    pub const FIRST_OF_SIMPLEPERF: u32 = 1 << 15;
     /// The attributes of an event, in a stream.
     pub const HEADER_ATTR: u32 = 64;
     /// The formats of tracepoints, in a stream; they follow the record.
@@ -208,13 +210,26 @@ impl RecordStart {
         let header: &[u8; HEADER_LEN] = bytes.first_chunk()?;
         let (kind, rest) = header.split_first_chunk()?;
         let (misc, rest) = rest.split_first_chunk()?;
-        let len = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
+        let (kind, misc) = (u32::from_ne_bytes(*kind), u16::from_ne_bytes(*misc));
+        let len = record_len(kind, misc, u16::from_ne_bytes(*rest.first_chunk()?));
         (len >= HEADER_LEN).then_some(Self {
-            kind: u32::from_ne_bytes(*kind),
-            misc: Misc(u16::from_ne_bytes(*misc)),
+            kind,
+            misc: Misc(misc),
             len,
         })
     }
+}
+
+/// Returns the length of a record in bytes. simpleperf's own records have the upper half of theirs in `misc`
+/// (`RecordHeader`, `record.h` of simpleperf).
+#[inline]
+pub(crate) fn record_len(kind: u32, misc: u16, size: u16) -> usize {
+    let high = if kind < kind::FIRST_OF_SIMPLEPERF {
+        0
+    } else {
+        misc
+    };
+    usize::from(high) << 16 | usize::from(size)
 }
 
 impl<'a> RawRecord<'a> {

@@ -51,6 +51,7 @@ impl<W: Write + Seek> Writer<W> {
         };
         bytes.extend_from_slice(&entries);
         let header = Header {
+            event_types: Section::default(),
             attr_size: (attr_len + Section::LEN) as u64,
             attrs,
             data: Section {

@@ -345,6 +345,74 @@ fn damaged_forms_are_survived() {
     }
 }
 
+/// perf until 3.5 began files with other letters, and had the names of events in a section of their own.
+#[test]
+fn files_of_the_first_version_are_read() {
+    for swapped in [false, true] {
+        let mut file = file(swapped, &data(swapped));
+        let names = file.len() as u64;
+        let name = Out::new(swapped).u64(0).bytes(b"cpu-clock").bytes(&[0; 55]);
+        file.extend(name.bytes);
+        file[..8].copy_from_slice(b"PERFFILE");
+        let section = Out::new(swapped).words(&[names, 72]);
+        file[56..72].copy_from_slice(&section.bytes);
+        assert!(!is_stream(&file).expect("a file"));
+        let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
+        assert_eq!(reader.events()[0].name(), Some("cpu-clock"));
+        let events = reader.events().to_vec();
+        assert_eq!(read(&events, reader.records().expect("seeks")), expected());
+    }
+}
+
+#[test]
+fn a_section_that_makes_no_sense_is_left_out_and_named() {
+    let whole = file(false, &data(false));
+    let (table, section) = (whole.len() - 68 - 16, whole.len() as u64 - 68);
+    for len in [0u64, 3, 40] {
+        let mut file = whole.clone();
+        file[table + 8..table + 16].copy_from_slice(&len.to_ne_bytes());
+        let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
+        assert_eq!(reader.features().left_out, [("HEADER_HOSTNAME", section)]);
+        assert_eq!(reader.features().host_name, None);
+        let events = reader.events().to_vec();
+        assert_eq!(read(&events, reader.records().expect("seeks")), expected());
+    }
+}
+
+/// simpleperf has formats within their record, and sizes of 32 bits.
+#[test]
+fn records_of_simpleperf_are_passed_over() {
+    for swapped in [false, true] {
+        let new = || Out::new(swapped);
+        let formats = new().u32(8).bytes(b"formats!").bytes(&[0; 12]);
+        let formats = record(swapped, kind::HEADER_TRACING_DATA, 0, &formats);
+        let long = new().u32(kind::FIRST_OF_SIMPLEPERF + 2).u16(1).u16(16);
+        let long = long.bytes(&vec![7; (1 << 16) + 8]).bytes;
+        let data = [&formats[..], &long, &data(swapped)].concat();
+        let file = file(swapped, &data);
+        let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
+        let events = reader.events().to_vec();
+        let mut records = reader.records().expect("seeks");
+        for kind in [kind::HEADER_TRACING_DATA, kind::FIRST_OF_SIMPLEPERF + 2] {
+            let record = records.next_record().expect("good").expect("a record");
+            assert_eq!(record.kind(), kind);
+        }
+        assert_eq!(read(&events, records), expected());
+        let mut stream = stream(swapped, &data);
+        // Without perf's own formats, which are behind their record.
+        let at = stream
+            .windows(8)
+            .position(|bytes| bytes == b"formats!")
+            .expect("there");
+        stream.drain(at - 12..at + 8);
+        let reader = Reader::from_stream(&stream[..]).expect("good");
+        assert_eq!(
+            reader.features().tracing_data.as_deref(),
+            Some(&b"formats!"[..])
+        );
+    }
+}
+
 #[test]
 #[cfg(feature = "zstd")]
 fn damaged_compressed_data_are_an_error() {

@@ -67,6 +67,7 @@ pub(super) fn formats<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Tra
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Write as _;
 
     use super::*;
 
@@ -82,7 +83,8 @@ mod tests {
         let events = Tracefs::find().map(|tracefs| tracefs.root().join("events"));
         let systems = events.ok().and_then(|events| fs::read_dir(events).ok());
         let Some(systems) = systems else {
-            eprintln!("SKIP every_format_of_this_kernel_is_whole: this user may not read tracefs");
+            let name = "every_format_of_this_kernel_is_whole";
+            let _ = writeln!(io::stderr(), "SKIP {name}: this user may not read tracefs");
             return;
         };
         let directories = systems.flatten().map(|system| system.path());

@@ -89,6 +89,8 @@ pub(crate) struct Replay {
     pub(super) not_unwound: NotUnwound,
     /// The number of records that cannot be decoded, and why the first of them cannot.
     left_out: Option<(u64, Error)>,
+    /// Bytes of hardware traces, which are not decoded.
+    traced: u64,
     /// Sentences on the file for the user.
     notes: Vec<String>,
     /// True for records that are taken as they come: of processes that have ended nothing comes any more.
@@ -151,7 +153,11 @@ impl Replay {
             .with_maps_of_others(input.force)
             .with_build_ids(build_ids);
         let machine = features.arch.as_deref().and_then(Architecture::from_name);
-        let replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
+        let mut replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
+        let left_out = features.left_out.iter().map(|(section, offset)| {
+            format!("the section {section} at byte {offset} is malformed, and left out")
+        });
+        replay.notes.extend(left_out);
         Ok((replay, names))
     }
 
@@ -191,6 +197,7 @@ impl Replay {
             not_unwound: NotUnwound::default(),
             symbolizer,
             left_out: None,
+            traced: 0,
             notes: Vec::new(),
             #[cfg(target_os = "linux")]
             is_live: false,
@@ -267,6 +274,7 @@ impl Replay {
             }
         }
         let Ok(()) = order.finish(|record| self.take(record, &layouts, &mut visit));
+        self.traced = records.traced();
         Ok((self, visit))
     }
 
@@ -326,6 +334,12 @@ impl Replay {
     /// Returns what is to be said of the file: that it is cut, or has records that cannot be decoded.
     pub(crate) fn notes_on_file(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
+        if self.traced > 0 {
+            notes.push(format!(
+                "a hardware trace of {} bytes (Intel PT, Arm ETM or another) is there, and is not decoded",
+                self.traced
+            ));
+        }
         if let Some((records, error)) = &self.left_out {
             notes.push(format!(
                 "{records} records are left out, they cannot be decoded: {error}"
