@@ -26,6 +26,7 @@ const MAXRSS_UNIT: u64 = if cfg!(target_vendor = "apple") {
 pub struct Running {
     pid: i32,
     resumed: Instant,
+    time_before: Duration,
     exit: Option<Exit>,
     streams: Option<Streams>,
     /// Brings the streams, if they were not there when it was resumed.
@@ -67,6 +68,9 @@ pub struct Exit {
     pub user_time: Duration,
     /// Time in the kernel on its behalf, likewise (`ru_stime`).
     pub system_time: Duration,
+    /// CPU time of the process before it executed its program, for the fork and in the wait: it is in the times above,
+    /// and before `elapsed`. 0 if it is not known.
+    pub time_before: Duration,
     /// The most memory it or one of its waited-for children had, in bytes (`ru_maxrss`). On Linux it
     /// is no less than what this process had of its own at the fork: until it executes its program, the
     /// child has the same.
@@ -82,13 +86,14 @@ pub struct Exit {
 impl Running {
     pub(crate) fn new(
         pid: i32,
-        resumed: Instant,
+        (resumed, time_before): (Instant, Duration),
         child: Option<Child>,
         spawned: Receiver<io::Result<Child>>,
     ) -> Self {
         Self {
             pid,
             resumed,
+            time_before,
             exit: None,
             streams: child.map(Streams::from),
             spawned,
@@ -172,6 +177,7 @@ impl Running {
                     elapsed: self.resumed.elapsed(),
                     user_time: duration(usage.ru_utime),
                     system_time: duration(usage.ru_stime),
+                    time_before: self.time_before,
                     max_resident: unsigned(usage.ru_maxrss).saturating_mul(MAXRSS_UNIT),
                     minor_faults: unsigned(usage.ru_minflt),
                     major_faults: unsigned(usage.ru_majflt),

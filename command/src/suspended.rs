@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
 use nix::sys::wait::waitpid;
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, close, getpid, read, write};
 use quipu_hal::{Error, ErrorKind, Result};
 
@@ -74,7 +76,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct SuspendedCommand {
     pid: Pid,
-    /// Carries the process's id here, and one byte to the process, which resumes it.
+    /// Carries the process's id here, one byte to the process, which resumes it, and the CPU time that it has had by
+    /// then, in nanoseconds, here.
     link: UnixStream,
     /// The outcome of [`Command::spawn`], which returns when the program executes; `None` once it is left alone.
     spawned: Option<Receiver<io::Result<Child>>>,
@@ -165,7 +168,11 @@ impl SuspendedCommand {
             Ok(Ok(child)) => Some(child),
             Err(_) => None,
         };
-        Ok(Running::new(self.pid(), resumed, child, spawned))
+        let mut before = [0; size_of::<u64>()];
+        // The process has sent it before it executed.
+        let sent = child.is_some() && self.link.read_exact(&mut before).is_ok();
+        let before = Duration::from_nanos(if sent { u64::from_ne_bytes(before) } else { 0 });
+        Ok(Running::new(self.pid(), (resumed, before), child, spawned))
     }
 }
 
@@ -182,7 +189,13 @@ impl Drop for SuspendedCommand {
     }
 }
 
-/// Has the process of a command send its id and wait for a byte, last before it executes its program.
+fn nanoseconds(time: TimeSpec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+    let rest = u64::try_from(time.tv_nsec()).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
+/// Has the process of a command send its id, wait for a byte and send its CPU time, last before it executes its program.
 fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
     let wait = move || {
         // Open here too, the link would never end for the child when the parent exits.
@@ -191,13 +204,17 @@ fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
         let mut byte = [0];
         loop {
             match read(&*link, &mut byte) {
-                Ok(1) => return Ok(()),
+                Ok(1) => break,
                 Err(Errno::EINTR) => {}
                 _ => return Err(Errno::ECANCELED.into()),
             }
         }
+        let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
+        // Who does not get it knows no time.
+        let _ = write(&*link, &cpu_time.to_ne_bytes());
+        Ok(())
     };
-    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid and read, which are async-signal-safe
-    // (signal-safety(7)), and makes errors of numbers, which allocates nothing.
+    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read and clock_gettime, which are
+    // async-signal-safe (signal-safety(7)), and makes errors of numbers, which allocates nothing.
     unsafe { command.pre_exec(wait) };
 }

@@ -158,13 +158,14 @@ pub trait Pmu: Send + Sync + 'static {
         false
     }
 
-    /// Looks at CPUs which are set together, before they are read one after the other or stopped. By default it
-    /// does nothing.
+    /// Looks at CPUs which are set together, before these slots are read there one CPU after the other or stopped. By
+    /// default it does nothing.
     ///
     /// # Errors
-    /// When the system refuses.
-    fn look_at(&self, cpus: &[u32]) -> Result<()> {
-        let _ = cpus;
+    /// When the system refuses, or [`Interference`](quipu_hal::ErrorKind::Interference) with a slot on any of
+    /// them: then nothing is counted of the others either.
+    fn look_at(&self, cpus: &[u32], slots: &[usize]) -> Result<()> {
+        let _ = (cpus, slots);
         Ok(())
     }
 

@@ -59,11 +59,21 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         self.looks.is_some()
     }
 
-    fn look_at(&self, cpus: &[u32]) -> Result<()> {
-        match &self.looks {
-            Some(looks) => looks.look(&self.control, &self.sets, cpus).map(|_| ()),
-            None => Ok(()),
+    /// What zeroes a counter zeroes it on every CPU, and some CPU shows it.
+    fn look_at(&self, cpus: &[u32], slots: &[usize]) -> Result<()> {
+        let Some(looks) = &self.looks else {
+            return Ok(());
+        };
+        looks.look(&self.control, &self.sets, cpus)?;
+        let mut raw = vec![0; slots.len()];
+        for &cpu in cpus {
+            match self.read_look(looks, cpu, slots, &mut raw) {
+                // A CPU that is out of reach has no count when it is read.
+                Err(e) if e.kind() != ErrorKind::WrongThread => return Err(e),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
     fn simultaneity(&self) -> Simultaneity {

@@ -379,3 +379,34 @@ fn a_counter_that_is_zeroed_shows_on_any_cpu() {
         }
     }
 }
+
+/// Where one CPU shows that the counters were zeroed, nothing of the others is taken for a count either.
+#[test]
+fn what_one_cpu_shows_is_known_of_all() {
+    let stop = |group: &mut SimGroup| group.disable().unwrap_err();
+    let read = |group: &mut SimGroup| group.read(&mut group.read_buf()).unwrap_err();
+    for learn in [stop, read] {
+        let machine = machine(2);
+        let backend = backend(&machine);
+        let mut group = open(&backend, "INST_RETIRED", &Target::AllCpus);
+        let run = |busy, idle| {
+            machine.pass(90 * MILLISECOND);
+            machine.occur_on(0, INSTRUCTIONS, 0, Level::User, busy);
+            machine.occur_on(1, INSTRUCTIONS, 0, Level::User, idle);
+        };
+        run(100_000, 500);
+        assert_eq!(counts(&mut group).0, exact(&[100_000, 500]));
+        run(50_000, 0);
+        let word = machine.functions(0)[0];
+        let theirs = Control::new(machine.open()).unwrap();
+        theirs.set(0, word ^ 1).unwrap();
+        theirs.set(0, word).unwrap();
+        // The busy one has passed what it had.
+        run(120_000, 7);
+        assert_eq!(learn(&mut group).kind(), ErrorKind::Interference);
+        let mut buf = group.read_buf();
+        group.read(&mut buf).unwrap();
+        assert_eq!((buf[0][0].value, buf[1][0].value), (100_000, 500));
+        assert!(buf[0][0].time_running < buf[0][0].time_enabled);
+    }
+}

@@ -339,7 +339,7 @@ fn a_count_that_was_not_looked_at_in_time_is_not_exact() {
         let backend = backend(&machine);
         let mut group = open(&backend, &[name, name]);
         machine.occur(code, 0, Level::User, 5);
-        for (unwatched, exact) in [(100, true), (101, false)] {
+        for (unwatched, exact) in [(250, true), (251, false)] {
             group.reset().unwrap();
             group.disable().unwrap();
             group.enable().unwrap();

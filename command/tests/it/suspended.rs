@@ -42,6 +42,12 @@ fn the_exit_status_is_the_commands() {
     let exit = run("true", &[]);
     assert!(exit.status.success());
     assert!(exit.max_resident > 0);
+    // A process takes some time to be forked, and `true` some more; both are in what wait4(2) reports, by ticks on
+    // some systems.
+    assert!(exit.time_before > Duration::ZERO);
+    if cfg!(target_os = "linux") {
+        assert!(exit.time_before < exit.user_time + exit.system_time);
+    }
     assert_eq!(run("sh", &["-c", "exit 7"]).status.code(), Some(7));
     assert_eq!(run("sh", &["-c", "kill -9 $$"]).status.signal(), Some(9));
 }

@@ -168,8 +168,12 @@ impl<P: Pmu> Engine<P> {
     }
 
     /// Does what is due before a group is read.
-    pub(super) fn begin_read(&self, group: &ScheduledGroup) -> Result<()> {
-        self.core.begin_read(group)
+    pub(super) fn begin_read(
+        &self,
+        group: &Arc<ScheduledGroup>,
+        reader: &mut Reader,
+    ) -> Result<()> {
+        self.core.begin_read(group, reader)
     }
 
     /// Reads a group on one of its CPUs, the part of that number in what the caller opened. It allocates nothing. Where
@@ -327,7 +331,7 @@ impl<P: Pmu> Core<P> {
         (due != NEVER).then(|| Duration::from_nanos(ns))
     }
 
-    fn begin_read(&self, group: &ScheduledGroup) -> Result<()> {
+    fn begin_read(&self, group: &Arc<ScheduledGroup>, reader: &mut Reader) -> Result<()> {
         match self.drive {
             Drive::Background => self.check_process("read a group")?,
             // To ask for the process at every read would cost more than reading.
@@ -337,10 +341,16 @@ impl<P: Pmu> Core<P> {
             }
             Drive::Reads | Drive::Manual => {}
         }
-        if group.is_active() {
-            self.pmu.look_at(&group.cpus)?;
+        let since = group.state().sequence.begin();
+        if !group.is_active() {
+            return Ok(());
         }
-        Ok(())
+        reader.load_slots(group);
+        match self.pmu.look_at(&group.cpus, &reader.slots) {
+            // If it was stopped meanwhile, others may have been on these slots.
+            Err(e) if group.state().sequence.unchanged(since) => Err(self.failed(group, e)),
+            _ => Ok(()),
+        }
     }
 
     /// Reads a group on one CPU: its registers if this thread may (`direct`), or what was accumulated or scheduled in.
@@ -360,10 +370,13 @@ impl<P: Pmu> Core<P> {
             {
                 return Err(e);
             }
-            if self.drive == Drive::Background && group.looks.is_unreported() {
+            let mut times = state.times();
+            let (enabled, running) = times.at(self.clock.now());
+            // Who takes turns has no exact count anyway.
+            let would_be_exact = running == enabled && self.drive == Drive::Background;
+            if would_be_exact && group.looks.is_unreported() {
                 return Err(self.not_looked_at(cpu));
             }
-            let mut times = state.times();
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
             let mut looked = false;
             let now;

@@ -161,7 +161,7 @@ impl<P: Pmu> Group for VirtualGroup<P> {
         out.check_shape(self.members.len(), &self.parts)?;
         let mut part = 0;
         for group in &self.scheduled {
-            self.engine.begin_read(group)?;
+            self.engine.begin_read(group, &mut self.reader)?;
             for at in 0..group.cpus.len() {
                 let out = &mut out[part];
                 self.engine.read(group, at, &mut self.reader, part, out)?;

@@ -213,7 +213,8 @@ impl Schedule {
         let now = at.clock.now();
         let active = group.is_active();
         if active {
-            at.pmu.look_at(&group.cpus)?;
+            self.scratch.take_slots(std::slice::from_ref(group));
+            at.pmu.look_at(&group.cpus, &self.scratch.slots)?;
         }
         for (&cpu, state) in group.cpus.iter().zip(&group.states) {
             if active {
@@ -392,7 +393,7 @@ fn look_at<P: Pmu>(
     sweep_from: &mut u64,
 ) -> bool {
     const KEPT_EVERY: u64 = 10_000_000_000;
-    const UNSEEN: u64 = 40_000_000;
+    const UNSEEN: u64 = 100_000_000;
     const SHARE: u64 = 1_000;
     if !at.pmu.sets_all_cpus() {
         return refresh_group(at, group, scratch, true);
@@ -436,7 +437,8 @@ fn refresh_group<P: Pmu>(
     verify: bool,
 ) -> bool {
     let began = verify.then(|| at.clock.now());
-    let looked = at.pmu.look_at(&group.cpus);
+    scratch.take_slots(std::slice::from_ref(group));
+    let looked = at.pmu.look_at(&group.cpus, &scratch.slots);
     match looked.and_then(|()| accumulate_each(at, group, scratch, verify, false)) {
         Ok(()) => {
             if let Some(began) = began {
@@ -530,9 +532,14 @@ fn stop_groups<P: Pmu>(
     groups: &[Arc<ScheduledGroup>],
     scratch: &mut Scratch,
 ) {
+    let mut looked = Ok(());
+    for group in groups {
+        scratch.take_slots(std::slice::from_ref(group));
+        let of_group = at.pmu.look_at(&group.cpus, &scratch.slots);
+        looked = looked.and(of_group);
+    }
     scratch.take_slots(groups);
     // A reader may learn more until they have stopped; then less time has passed, and the bound is lower.
-    let looked = groups.iter().try_for_each(|g| at.pmu.look_at(&g.cpus));
     let stopped = looked.and(at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw));
     if at.pmu.sets_all_cpus() && stopped.is_ok() {
         for group in groups {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use quipu::{Count, Event, EventInfo, EventSpec, Part, Preset, Reading};
+use quipu::{Count, Event, EventInfo, EventSpec, Part, Preset, Reading, Software};
 use quipu_events::Formula;
 use quipu_hal::total;
 
@@ -224,6 +224,16 @@ impl Row {
         if self.enabled == 0 && self.count.value().is_some() {
             self.count = Count::NotCounted;
             self.metric = None;
+        }
+    }
+
+    /// Has the clock of a command begin when its program was executed, as the time elapsed does. wait4(2) has it from
+    /// the fork on, of which this much was before.
+    pub fn begins_when_executed(&mut self, time_before: Duration) {
+        let is_clock = *self.event() == Event::Software(Software::TaskClock);
+        if let (Count::Exact(value), true) = (self.count, is_clock && self.backend == Some("posix"))
+        {
+            self.count = Count::Exact(value.saturating_sub(time_before.as_nanos()));
         }
     }
 

@@ -342,7 +342,10 @@ impl<'a> Session<'a> {
             let rows = run.rows_since(&mut intervals, ended, interval);
             // What wait4(2) tells in the end is of the whole run, not of the last interval.
             let of_the_run = rows.iter_mut().filter(|row| row.backend == Some("posix"));
-            of_the_run.for_each(|row| row.metric = None);
+            of_the_run.for_each(|row| {
+                row.metric = None;
+                row.begins_when_executed(exit.as_ref().map_or(Duration::ZERO, |e| e.time_before));
+            });
             self.output.interval(ended, rows);
             if let Some(keeper) = &mut self.keeper {
                 keeper.interval(&run.sets, &snapshot, ended);
@@ -352,6 +355,10 @@ impl<'a> Session<'a> {
             self.not_kept = keeper.finish(&run.sets, &snapshot, elapsed).err();
         }
         let mut rows = run.rows(&snapshot, elapsed);
+        if let Some(exit) = &exit {
+            let rows = rows.iter_mut();
+            rows.for_each(|row| row.begins_when_executed(exit.time_before));
+        }
         tool_events::fill(&mut rows, elapsed, of_command);
         if let Some(whole) = whole {
             whole.mark(&run.sets, &mut rows, of_command);

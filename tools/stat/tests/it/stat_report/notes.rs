@@ -1,6 +1,8 @@
 //! Notes: each reason once, with its events.
 
-use quipu::{Error, ErrorKind, Hardware, Software};
+use std::time::Duration;
+
+use quipu::{Count, Error, ErrorKind, Hardware, Software};
 use quipu_stat::notes::Notes;
 use quipu_stat::reasons::{is_unsupported, why};
 
@@ -14,6 +16,21 @@ fn one_reason_is_told_once_for_all_its_events() {
     }
     assert_eq!(notes.0.len(), 1);
     assert_eq!(notes.0[0].events, ["cycles", "branches"]);
+}
+
+/// wait4(2) has a command's usage from the fork on, and the time elapsed begins when it is executed.
+#[test]
+fn the_clock_of_a_command_begins_with_the_time_elapsed() {
+    for (backend, counted) in [(Some("posix"), 20_000_000), (Some("linux"), 32_000_000)] {
+        let mut clock = sample::row(Software::TaskClock.into(), 32_000_000, 32_000_000);
+        let mut faults = sample::row(Software::PageFaults.into(), 94, 32_000_000);
+        for row in [&mut clock, &mut faults] {
+            row.backend = backend;
+            row.begins_when_executed(Duration::from_millis(12));
+        }
+        assert_eq!(clock.count, Count::Exact(counted));
+        assert_eq!(faults.count, Count::Exact(94));
+    }
 }
 
 #[test]
