@@ -84,6 +84,7 @@ impl Machine {
             )),
             Some(status) => match &status.state {
                 Ok(backend) if self.consents() => Ok(Arc::clone(backend)),
+                Err(error) if self.consents() => Err(Obstacle::Refused(error.clone())),
                 state => Err(Obstacle::Consent(state.as_ref().err().cloned())),
             },
         }
@@ -104,7 +105,7 @@ impl Machine {
 enum Obstacle {
     /// It is of this system, and cannot be used.
     Refused(Error),
-    /// It writes registers without consent to that, or cannot be used with consent either.
+    /// It writes registers without consent to that, and perhaps cannot be used with consent either.
     Consent(Option<Error>),
     /// It is of another system, or unknown.
     Other(String),

@@ -220,6 +220,11 @@ enum quipu_set_flag
      * Taken off a task that executes a new program (execve(2)).
      */
     QUIPU_REMOVE_ON_EXEC = 64,
+    /**
+     * Consents to model-specific registers where the event database prefers them for this CPU. They count whole CPUs, and
+     * writing them taints a Linux kernel.
+     */
+    QUIPU_ALLOW_MSR = 128,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

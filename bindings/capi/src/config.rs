@@ -52,6 +52,9 @@ pub enum quipu_set_flag {
     QUIPU_INHERIT_THREAD = 32,
     /// Taken off a task that executes a new program (execve(2)).
     QUIPU_REMOVE_ON_EXEC = 64,
+    /// Consents to model-specific registers where the event database prefers them for this CPU. They count whole CPUs, and
+    /// writing them taints a Linux kernel.
+    QUIPU_ALLOW_MSR = 128,
 }
 
 /// The target and options of an event set. Set `size` first (QUIPU_INIT); everything zero is the calling
@@ -101,7 +104,7 @@ pub(crate) struct Config {
     pub(crate) target: Target,
     pub(crate) attributes: Attributes,
     pub(crate) user_mode_fallback: bool,
-    /// The machine with events of its own, if there are such.
+    /// The machine with events or consent of its own, if there are such.
     pub(crate) machine: Option<Arc<Machine>>,
     pub(crate) backends: Option<Vec<Arc<dyn Backend>>>,
     /// True if that is a simulated PMU.
@@ -172,7 +175,7 @@ unsafe fn target(config: &quipu_config) -> Result<Target, Failure> {
 }
 
 fn attributes(flags: u32) -> Result<Attributes, Failure> {
-    const KNOWN: u32 = (quipu_set_flag::QUIPU_REMOVE_ON_EXEC as u32) * 2 - 1;
+    const KNOWN: u32 = (quipu_set_flag::QUIPU_ALLOW_MSR as u32) * 2 - 1;
     if flags & !KNOWN != 0 {
         let reason = format!("there are no flags {:#x}", flags & !KNOWN);
         return Err(Failure::invalid(ATTEMPTED, reason));
@@ -187,20 +190,22 @@ fn attributes(flags: u32) -> Result<Attributes, Failure> {
         .with_remove_on_exec(has(quipu_set_flag::QUIPU_REMOVE_ON_EXEC)))
 }
 
-/// Returns the machine with the events that a configuration asks for; `None` for those of this machine.
+/// Returns the machine with the events that a configuration asks for, or on which it allows registers; `None` for this
+/// machine as it is.
 ///
 /// # Safety
 /// As [`Config::read`].
 unsafe fn machine(config: &quipu_config) -> Result<Option<Arc<Machine>>, Failure> {
     // SAFETY: the caller's promise.
     let cpu = unsafe { boundary::optional_text(config.cpu_model, "config.cpu_model") }?;
-    if cpu.is_none() && config.events_file.is_null() {
+    let allows_registers = config.flags & quipu_set_flag::QUIPU_ALLOW_MSR as u32 != 0;
+    if cpu.is_none() && config.events_file.is_null() && !allows_registers {
         return Ok(None);
     }
     if !config.sim.is_null() {
         return Err(Failure::invalid(
             ATTEMPTED,
-            "both a simulated PMU, which has events of its own, and events of a file or a CPU are named",
+            "a simulated PMU has events of its own and no registers: no file, CPU or QUIPU_ALLOW_MSR goes with it",
         ));
     }
     let mut native = NativeEvents::new();
@@ -212,11 +217,15 @@ unsafe fn machine(config: &quipu_config) -> Result<Option<Arc<Machine>>, Failure
         native =
             native.with_file(unsafe { boundary::path(config.events_file, "config.events_file") }?);
     }
-    // What is wrong with either is found out now.
-    native.tables()?;
-    Ok(Some(Arc::new(Machine::with_native_events(Arc::new(
-        native,
-    )))))
+    if cpu.is_some() || !config.events_file.is_null() {
+        // What is wrong with either is found out now.
+        native.tables()?;
+    }
+    let machine = Machine::with_native_events(Arc::new(native));
+    Ok(Some(Arc::new(match allows_registers {
+        true => machine.allow_registers(),
+        false => machine,
+    })))
 }
 
 /// Returns the backends that a configuration names, if it does.

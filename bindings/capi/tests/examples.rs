@@ -174,6 +174,37 @@ fn events_of_a_file_are_counted_on_this_cpu() {
     );
 }
 
+/// A file of events prefers registers; they are used after consent alone, and refused for a reason of their own then.
+#[test]
+fn registers_wait_for_consent() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let systems = ["linux", "openbsd", "freebsd", "dragonfly", "netbsd"];
+    let backends = systems.map(|system| format!("{system} = [\"msr\"]"));
+    let text = format!(
+        "[[cpu]]\nid = \"acme-two\"\nname = \"Acme Two\"\nbase = \"intel-p6\"\nbackends = {{ {} }}",
+        backends.join(", ")
+    );
+    std::fs::write(file.path(), text).expect("it is written");
+    let library = Library::lay_out();
+    let source = root().join("tests/programs/consent.c");
+    let program = library.build(&source, Language::C11);
+    let says = |consent: &[&str]| {
+        let mut command = Command::new(&program);
+        printed(command.arg(file.path()).arg("acme-two").args(consent))
+    };
+    let [asked, allowed] = [says(&[]), says(&["allow"])];
+    assert!(
+        asked.contains("only its registers reach them here"),
+        "{asked}"
+    );
+    assert!(asked.contains("`quipu stat --backend msr"), "{asked}");
+    assert!(!allowed.contains("only its registers"), "{allowed}");
+    assert!(
+        !allowed.contains("opened") && !allowed.contains("--backend msr"),
+        "{allowed}"
+    );
+}
+
 /// Destructors and exit handlers of forked workers find handles that they can use and close as far as these are of any
 /// use in another process, and the process that opened them goes on.
 #[test]

@@ -421,3 +421,40 @@ fn a_preset_has_readings_of_its_terms_and_one_total() {
         "0 / 0"
     );
 }
+
+/// The flag says of each event what the facade says.
+#[test]
+fn reads_in_user_space_are_flagged_where_there_are_such() {
+    const EVENTS: &str = "page-faults:u,instructions:u,instructions:u,no-such-event";
+    let mut builder = quipu::EventSet::builder();
+    let mut own = builder
+        .events(EVENTS)
+        .expect("a list")
+        .open()
+        .expect("page faults");
+    let text = CString::new(EVENTS).unwrap();
+    for flags in [0, quipu_set_flag::QUIPU_INHERIT as u32] {
+        let mut config = init!(quipu_config);
+        config.flags = flags;
+        let mut set = null_mut();
+        // SAFETY: good arguments.
+        unsafe {
+            assert_eq!(quipu_set_create(&config, &mut set), QUIPU_OK);
+            assert_eq!(quipu_set_add(set, text.as_ptr()), QUIPU_OK);
+            assert_eq!(quipu_set_open(set), QUIPU_OK);
+        }
+        for event in 0..4 {
+            let mut info = init!(quipu_event_info);
+            // SAFETY: good arguments.
+            let status = unsafe { quipu_set_event_info(set, event, &mut info) };
+            assert_eq!(status, QUIPU_OK);
+            let is_open = own.events()[event].error().is_none();
+            let readable = is_open && flags == 0 && own.user_read_obstacle(event).is_none();
+            let flagged = info.flags & quipu_event_flag::QUIPU_EVENT_USER_READ as u32 != 0;
+            assert_eq!(flagged, readable, "event {event}, flags {flags}");
+            assert!(!(flagged && event == 0), "software has no register");
+        }
+        // SAFETY: it is open.
+        assert_eq!(unsafe { quipu_set_close(set) }, QUIPU_OK);
+    }
+}
