@@ -107,6 +107,26 @@ impl Sampler {
         }
     }
 
+    /// Takes the same samples of a further target: a process that was started meanwhile, or another thread. It starts when
+    /// the sampler is [enabled](Self::enable) the next time; what is sampled already goes on.
+    ///
+    /// ```no_run
+    /// use quipu::{Sampler, Target};
+    ///
+    /// let mut sampler = Sampler::builder().events("cpu-clock:u")?.inherit(true).open()?;
+    /// sampler.enable()?;
+    /// let child = std::process::Command::new("make").spawn().expect("a process");
+    /// sampler.attach(&Target::Process(child.id().cast_signed()))?;
+    /// sampler.enable()?;
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`SamplerBuilder::open`]; the sampler is as it was then.
+    pub fn attach(&mut self, target: &Target) -> Result<()> {
+        self.open.attach(target)
+    }
+
     /// Starts sampling.
     ///
     /// # Errors

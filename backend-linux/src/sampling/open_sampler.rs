@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use quipu_hal::{Error, ErrorKind, GroupSpec, Part, Result, Target};
+use quipu_hal::{Error, ErrorKind, EventInfo, GroupSpec, Part, Result, Target};
 use quipu_perf_data::{ReadFormat, RecordLayout};
 
 use super::counter::SampledCounter;
@@ -39,6 +39,87 @@ impl LinuxBackend {
     /// ([`Error::member`]), and nothing is left open.
     pub fn open_sampler(&self, spec: &SamplerSpec, target: &Target) -> Result<Sampler> {
         sampler_error::check(spec)?;
+        let layout = layout(spec, spec.read_format);
+        let (mut opener, infos) = self.opener(spec, target, layout)?;
+        opener.open_everywhere()?;
+        let Opener {
+            layout,
+            counters,
+            rings,
+            first,
+            ..
+        } = opener;
+        let mut sampler = Sampler::new(infos, layout, spec, counters, rings);
+        sampler.wait_for(&first);
+        if !spec.attributes.disabled {
+            sampler.enable()?;
+        }
+        Ok(sampler)
+    }
+
+    /// Has a sampler take the same samples of a further target, in every part of it or not at all. Parts on a CPU or thread
+    /// that has a ring write into that.
+    ///
+    /// Sampling there starts as it did when the sampler was opened: at once, or when the sampler is
+    /// [enabled](Sampler::enable) the next time.
+    ///
+    /// ```
+    /// # fn main() -> quipu_hal::Result<()> {
+    /// use quipu_hal::{Attributes, EventSpec, Filter, Software, Target};
+    /// use quipu_linux::LinuxBackend;
+    /// use quipu_linux::sampling::{Rate, SamplerSpec};
+    ///
+    /// let Ok(backend) = LinuxBackend::new() else {
+    ///     return Ok(()); // This process may not count.
+    /// };
+    /// let faults = EventSpec::new(Software::PageFaults).with_filter(Filter::USER_ONLY);
+    /// let mut spec = SamplerSpec::new([(faults, Rate::Period(1))]);
+    /// spec.attributes = Attributes::default().with_inherit(true);
+    /// let mut sampler = backend.open_sampler(&spec, &Target::CurrentThread)?;
+    /// let rings = sampler.rings().len();
+    /// let mut child = std::process::Command::new("sleep").arg("1").spawn().expect("a process");
+    /// let pid = child.id().cast_signed();
+    /// backend.attach_sampler(&mut sampler, &Target::Process(pid))?;
+    /// assert_eq!(sampler.rings().len(), rings); // One for each CPU.
+    /// # child.kill().and_then(|()| child.wait()).expect("it is our own");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open_sampler`](Self::open_sampler); the sampler is as it was then.
+    pub fn attach_sampler(&self, sampler: &mut Sampler, target: &Target) -> Result<()> {
+        let spec = sampler.spec().clone();
+        let (mut opener, _) = self.opener(&spec, target, *sampler.layout())?;
+        (opener.counters, opener.rings) = sampler.take();
+        opener.kept = (opener.counters.len(), opener.rings.len());
+        let opened = opener.open_everywhere();
+        if opened.is_err() {
+            opener.give_up();
+        }
+        let Opener {
+            counters,
+            rings,
+            first,
+            kept: (known, _),
+            ..
+        } = opener;
+        sampler.put(counters, rings);
+        opened?;
+        sampler.wait_for(&first);
+        match spec.attributes.disabled {
+            true => Ok(()),
+            false => sampler.enable_from(known),
+        }
+    }
+
+    /// Resolves the events of a sampler, and returns what opens them, and their descriptions.
+    fn opener<'a>(
+        &'a self,
+        spec: &'a SamplerSpec,
+        target: &'a Target,
+        layout: RecordLayout,
+    ) -> Result<(Opener<'a>, Vec<EventInfo>)> {
         let mut placements = Vec::with_capacity(spec.events.len());
         let mut infos = Vec::with_capacity(spec.events.len());
         for (i, sampled) in spec.events.iter().enumerate() {
@@ -50,35 +131,24 @@ impl LinuxBackend {
         let as_probes = placements.iter().map(Placement::probe).collect();
         let events = spec.events.iter().map(|sampled| &sampled.event);
         let (placements, probes) = make_inheritable(events, placements, spec.attributes, target)?;
-        let mut opener = Opener {
+        let opener = Opener {
             backend: self,
             spec,
             target,
             placements,
             as_probes,
             probes: probes.into(),
-            layout: layout(spec, spec.read_format),
+            layout,
             counters: Vec::new(),
             rings: Vec::new(),
+            kept: (0, 0),
             first: Vec::new(),
         };
-        opener.open_everywhere()?;
-        let Opener {
-            layout,
-            counters,
-            rings,
-            first,
-            ..
-        } = opener;
-        let sampler = Sampler::new(infos, layout, spec, counters, rings, &first);
-        if !spec.attributes.disabled {
-            sampler.enable()?;
-        }
-        Ok(sampler)
+        Ok((opener, infos))
     }
 }
 
-/// One call of [`LinuxBackend::open_sampler`], its events resolved.
+/// One call that opens counters of samplers, its events resolved.
 struct Opener<'a> {
     backend: &'a LinuxBackend,
     spec: &'a SamplerSpec,
@@ -90,6 +160,8 @@ struct Opener<'a> {
     layout: RecordLayout,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
+    /// The numbers of the counters and rings that a sampler has already.
+    kept: (usize, usize),
     /// The first counter at each attachment, by position: it hangs up when its thread ends.
     first: Vec<usize>,
 }
@@ -124,7 +196,7 @@ impl Opener<'_> {
                 }
             }
         }
-        if !self.rings.is_empty() {
+        if self.counters.len() > self.kept.0 {
             return Ok(());
         }
         let attempted = format!("sample {} on {}", self.names(), self.target);
@@ -273,10 +345,16 @@ impl Opener<'_> {
         Ok(())
     }
 
+    /// Closes what this call has opened.
+    fn give_up(&mut self) {
+        let (counters, rings) = self.kept;
+        self.rings.truncate(rings);
+        self.counters.truncate(counters);
+    }
+
     fn explain(&mut self, refused: &RefusedMember, part: &PlannedPart) -> Error {
         // The counters that did open may be what there was no room beside.
-        self.rings.clear();
-        self.counters.clear();
+        self.give_up();
         let events = self.spec.events.iter().map(|e| e.event.clone());
         let group = GroupSpec::new(events);
         let events = &self.backend.events;

@@ -1,5 +1,6 @@
 //! An open sampler: its counters and rings, on every part of the target.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,8 +48,7 @@ use crate::sys::{Readiness, poll};
 pub struct Sampler {
     events: Box<[EventInfo]>,
     layout: RecordLayout,
-    /// True for events that another one of their group starts and stops.
-    members: Box<[bool]>,
+    spec: SamplerSpec,
     counters: Vec<Arc<SampledCounter>>,
     rings: Vec<Ring>,
     /// The descriptors to wait for: a counter of each thread on each CPU, -1 once it has hung up.
@@ -76,24 +76,46 @@ impl Sampler {
         spec: &SamplerSpec,
         counters: Vec<Arc<SampledCounter>>,
         rings: Vec<Ring>,
-        first: &[usize],
     ) -> Self {
-        let waiting = first
-            .iter()
-            .map(|counter| libc::pollfd {
-                fd: counters[*counter].fd().raw(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
-            .collect();
         Self {
             events: events.into(),
             layout,
-            members: spec.events.iter().map(|event| event.is_member).collect(),
+            spec: spec.clone(),
             counters,
             rings,
-            waiting,
+            waiting: Vec::new(),
         }
+    }
+
+    /// Waits for these counters too, each the first of a thread or CPU.
+    pub(super) fn wait_for(&mut self, first: &[usize]) {
+        let waiting = first.iter().map(|counter| libc::pollfd {
+            fd: self.counters[*counter].fd().raw(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        self.waiting.extend(waiting);
+    }
+
+    /// Returns the spec it was opened with.
+    pub(super) fn spec(&self) -> &SamplerSpec {
+        &self.spec
+    }
+
+    /// Takes the counters and rings out, to which others are added.
+    pub(super) fn take(&mut self) -> (Vec<Arc<SampledCounter>>, Vec<Ring>) {
+        (mem::take(&mut self.counters), mem::take(&mut self.rings))
+    }
+
+    /// Puts counters and rings back.
+    pub(super) fn put(&mut self, counters: Vec<Arc<SampledCounter>>, rings: Vec<Ring>) {
+        (self.counters, self.rings) = (counters, rings);
+    }
+
+    /// Starts the counters from this position on.
+    pub(super) fn enable_from(&self, first: usize) -> Result<()> {
+        let mut switched = self.switched(first);
+        switched.try_for_each(|counter| counter.enable())
     }
 
     /// Returns the sampled events, in the order of the spec.
@@ -152,7 +174,7 @@ impl Sampler {
     /// # Errors
     /// When the kernel refuses.
     pub fn enable(&self) -> Result<()> {
-        self.switched().try_for_each(|counter| counter.enable())
+        self.enable_from(0)
     }
 
     /// Stops every counter.
@@ -160,13 +182,14 @@ impl Sampler {
     /// # Errors
     /// When the kernel refuses.
     pub fn disable(&self) -> Result<()> {
-        self.switched().try_for_each(|counter| counter.disable())
+        let mut switched = self.switched(0);
+        switched.try_for_each(|counter| counter.disable())
     }
 
-    /// The counters that start and stop the others with them.
-    fn switched(&self) -> impl Iterator<Item = &Arc<SampledCounter>> {
-        let leads = |counter: &&Arc<SampledCounter>| !self.members[counter.event()];
-        self.counters.iter().filter(leads)
+    /// The counters from this position on that start and stop the others with them.
+    fn switched(&self, first: usize) -> impl Iterator<Item = &Arc<SampledCounter>> {
+        let leads = |counter: &&Arc<SampledCounter>| !self.spec.events[counter.event()].is_member;
+        self.counters[first..].iter().filter(leads)
     }
 
     /// Waits until a ring has data as the spec says, but not longer than `timeout`. Allocates
@@ -175,29 +198,77 @@ impl Sampler {
     /// # Errors
     /// When the kernel refuses.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken> {
-        if self.waiting.iter().all(|counter| counter.fd < 0) {
-            return Ok(Woken::Ended);
-        }
-        let ready = poll(&mut self.waiting, timeout)
-            .map_err(|errno| Error::new(ErrorKind::Os, "wait for samples").with_errno(errno))?;
-        match ready {
-            Readiness::TimedOut => return Ok(Woken::TimedOut),
-            Readiness::Interrupted => return Ok(Woken::Interrupted),
-            Readiness::Ready => {}
-        }
-        let mut data = false;
-        for counter in &mut self.waiting {
-            data |= counter.revents != 0;
-            if counter.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
-                // The kernel would not stop saying so.
-                counter.fd = -1;
-            }
-        }
-        let ended = self.waiting.iter().all(|counter| counter.fd < 0);
-        Ok(match (ended, data) {
-            (true, _) => Woken::Ended,
-            (false, true) => Woken::Data,
-            (false, false) => Woken::TimedOut,
-        })
+        wait(&mut self.waiting, timeout)
     }
+
+    /// Waits as [`wait`](Self::wait) does until any of several samplers has data, or every thread that they sample has ended.
+    /// Look into all of them then.
+    ///
+    /// ```
+    /// # fn main() -> quipu_hal::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// use quipu_hal::{EventSpec, Filter, Software, Target};
+    /// use quipu_linux::LinuxBackend;
+    /// use quipu_linux::sampling::{Rate, Sampler, SamplerSpec, Woken};
+    ///
+    /// let Ok(backend) = LinuxBackend::new() else {
+    ///     return Ok(()); // This process may not count.
+    /// };
+    /// let each = |event| {
+    ///     let event = EventSpec::new(event).with_filter(Filter::USER_ONLY);
+    ///     backend.open_sampler(&SamplerSpec::new([(event, Rate::Period(1))]), &Target::CurrentThread)
+    /// };
+    /// let (mut faults, mut switches) = (each(Software::PageFaults)?, each(Software::ContextSwitches)?);
+    /// std::hint::black_box(vec![1u8; 1 << 22]);
+    /// let woken = Sampler::wait_any(&mut [&mut faults, &mut switches], Some(Duration::ZERO))?;
+    /// assert!(matches!(woken, Woken::Data | Woken::TimedOut));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait_any(samplers: &mut [&mut Self], timeout: Option<Duration>) -> Result<Woken> {
+        let mut all: Vec<_> = samplers
+            .iter()
+            .flat_map(|s| s.waiting.iter().copied())
+            .collect();
+        let woken = wait(&mut all, timeout)?;
+        let mut rest = &all[..];
+        for sampler in samplers {
+            let (own, others) = rest.split_at(sampler.waiting.len());
+            sampler.waiting.copy_from_slice(own);
+            rest = others;
+        }
+        Ok(woken)
+    }
+}
+
+/// Waits for counters, and leaves those out of later waits that have hung up.
+fn wait(waiting: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<Woken> {
+    if waiting.iter().all(|counter| counter.fd < 0) {
+        return Ok(Woken::Ended);
+    }
+    let ready = poll(waiting, timeout)
+        .map_err(|errno| Error::new(ErrorKind::Os, "wait for samples").with_errno(errno))?;
+    match ready {
+        Readiness::TimedOut => return Ok(Woken::TimedOut),
+        Readiness::Interrupted => return Ok(Woken::Interrupted),
+        Readiness::Ready => {}
+    }
+    let mut data = false;
+    for counter in &mut *waiting {
+        data |= counter.revents != 0;
+        if counter.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+            // The kernel would not stop saying so.
+            counter.fd = -1;
+        }
+    }
+    let ended = waiting.iter().all(|counter| counter.fd < 0);
+    Ok(match (ended, data) {
+        (true, _) => Woken::Ended,
+        (false, true) => Woken::Data,
+        (false, false) => Woken::TimedOut,
+    })
 }

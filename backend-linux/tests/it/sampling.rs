@@ -1,5 +1,6 @@
 //! Sampling: what is in the records is known exactly.
 
+mod attach;
 mod breakpoints;
 mod calls;
 mod control;

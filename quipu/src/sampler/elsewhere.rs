@@ -6,7 +6,7 @@ use std::iter::Empty;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-use quipu_hal::{Error, ErrorKind, Result};
+use quipu_hal::{Error, ErrorKind, Result, Target};
 
 use super::{Sample, SamplerBuilder};
 
@@ -20,6 +20,10 @@ impl Open {
     pub(super) fn new(_: &SamplerBuilder) -> Result<Self> {
         Err(Error::new(ErrorKind::UnsupportedFeature, "sample")
             .with_reason("no backend of this system takes samples"))
+    }
+
+    pub(super) fn attach(&mut self, _: &Target) -> Result<()> {
+        match self.0 {}
     }
 
     pub(super) fn enable(&mut self) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use quipu_hal::{MaxRate, Result};
+use quipu_hal::{MaxRate, Result, Target};
+use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
     self, Context, CpuMode, EventAttr, Periods, Rate, Record, SampleType, SamplerSpec, Wakeup,
 };
@@ -16,6 +17,7 @@ const USUAL_FREQUENCY: u64 = 1000;
 /// An open sampler.
 #[derive(Debug)]
 pub(super) struct Open {
+    backend: LinuxBackend,
     sampler: sampling::Sampler,
     /// Events by the ids of their counters, in the order of the ids.
     events: Vec<(u64, usize)>,
@@ -50,11 +52,8 @@ impl Open {
         spec.sample_type
             .set(SampleType::STREAM_ID, builder.attributes.inherit);
         spec.sample_type.set(SampleType::ADDR, builder.addresses);
-        let sampler = linux_with(native_events(builder.machine.as_deref()))?
-            .open_sampler(&spec, &builder.target)?;
-        let counters = sampler.counters().iter();
-        let mut events: Vec<_> = counters.map(|c| (c.id(), c.event())).collect();
-        events.sort_unstable();
+        let backend = linux_with(native_events(builder.machine.as_deref()))?;
+        let sampler = backend.open_sampler(&spec, &builder.target)?;
         let attr = |event| {
             let mut counters = sampler.counters().iter();
             let counter = counters.find(|counter| counter.event() == event);
@@ -65,12 +64,19 @@ impl Open {
             .map(|event| attr(event).map_or(Periods::of(MaxRate::NONE), |attr| Periods::new(&attr)))
             .collect();
         Ok(Self {
+            events: events_by_id(&sampler),
+            backend,
             sampler,
-            events,
             callers: Vec::new(),
             periods,
             jumped: 0,
         })
+    }
+
+    pub(super) fn attach(&mut self, target: &Target) -> Result<()> {
+        self.backend.attach_sampler(&mut self.sampler, target)?;
+        self.events = events_by_id(&self.sampler);
+        Ok(())
     }
 
     pub(super) fn enable(&mut self) -> Result<()> {
@@ -145,6 +151,14 @@ impl Open {
         let counted: Option<u64> = counted.map(|counter| counter.read().ok()?.1).sum();
         said.sum::<u64>().max(counted.unwrap_or(0))
     }
+}
+
+/// Returns the events by the ids of their counters, in the order of the ids.
+fn events_by_id(sampler: &sampling::Sampler) -> Vec<(u64, usize)> {
+    let counters = sampler.counters().iter();
+    let mut events: Vec<_> = counters.map(|c| (c.id(), c.event())).collect();
+    events.sort_unstable();
+    events
 }
 
 #[cfg(test)]

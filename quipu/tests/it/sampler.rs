@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::process::{Command, Stdio};
 
-use quipu::{ErrorKind, SampleRate, Sampler};
+use quipu::{ErrorKind, SampleRate, Sampler, Target};
 
 /// A sampler of this thread's page faults, each with its address; `None` where that is not permitted.
 fn page_faults(test: &str) -> Option<Sampler> {
@@ -113,4 +114,29 @@ fn what_cannot_be_sampled_is_refused() {
         kind(builder.backend("nobody")),
         ErrorKind::InvalidConfiguration
     );
+}
+
+#[test]
+fn a_process_that_is_attached_is_sampled_too() {
+    let mut builder = Sampler::builder();
+    builder.events("page-faults:u").expect("an event");
+    let Ok(mut sampler) = builder.rate(SampleRate::Period(1)).inherit(true).open() else {
+        return;
+    };
+    let mut child = Command::new("sh")
+        .args(["-c", "read line; exec true"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let pid = i32::try_from(child.id()).expect("a pid");
+    sampler
+        .attach(&Target::Process(pid))
+        .expect("it is our own");
+    sampler.enable().expect("it is open");
+    drop(child.stdin.take());
+    assert!(child.wait().expect("it ends").success());
+    let mut faults = 0;
+    let count = |sample: &quipu::Sample<'_>| faults += u32::from(sample.pid == pid);
+    sampler.drain(count).expect("records");
+    assert!(faults > 0);
 }
