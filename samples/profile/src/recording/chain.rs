@@ -14,8 +14,9 @@ const MOST_FRAMES: usize = 127;
 pub(crate) struct ChainFrame {
     pub(crate) owner: AddressOwner,
     pub(crate) address: u64,
-    /// True if the address may be behind a call, in another function.
-    pub(crate) may_follow_call: bool,
+    /// True if the address is a return address: that behind a call, which may be in another function. The first frame of a
+    /// mode is none, but where the thread was interrupted or called the kernel.
+    pub(crate) is_return_address: bool,
 }
 
 impl Replay {
@@ -36,17 +37,18 @@ impl Replay {
         let begin = out.len();
         let chain = sample.callchain();
         let recorded = chain.iter().flat_map(Callchain::frames);
+        let mut before = None;
         out.extend(recorded.map(|frame| ChainFrame {
             owner: owner_of(frame.context, own, pid),
             address: frame.address,
-            may_follow_call: true,
+            is_return_address: before.replace(frame.context) == Some(frame.context),
         }));
         let user = AddressOwner::Process(pid);
         let first = out.iter().skip(begin).position(|f| f.owner == user);
         let found = |address| ChainFrame {
             owner: user,
             address,
-            may_follow_call: false,
+            is_return_address: false,
         };
         match first {
             None => {

@@ -289,7 +289,7 @@ impl Script {
             chain.extend(sample.ip().map(|address| ChainFrame {
                 owner: own,
                 address,
-                may_follow_call: false,
+                is_return_address: false,
             }));
         }
         let tracepoint = event.tracepoint.and_then(|id| self.tracepoints.get(&id));

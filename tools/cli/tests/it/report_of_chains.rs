@@ -16,8 +16,11 @@ const FLAGS: u64 = if cfg!(target_endian = "big") {
 /// `PERF_CONTEXT_USER`.
 const USER: u64 = -512_i64 as u64;
 
+/// `PERF_CONTEXT_KERNEL`.
+const KERNEL: u64 = -128_i64 as u64;
+
 /// Returns a record of a kind, in user mode: its body, and the trailer of a thread and a time.
-fn record(kind: u32, body: &[u8], trailer: Option<(u32, u64)>) -> Vec<u8> {
+pub(super) fn record(kind: u32, body: &[u8], trailer: Option<(u32, u64)>) -> Vec<u8> {
     let mut bytes = body.to_vec();
     if let Some((thread, time)) = trailer {
         bytes.extend([thread, thread].iter().flat_map(|n| n.to_ne_bytes()));
@@ -30,11 +33,11 @@ fn record(kind: u32, body: &[u8], trailer: Option<(u32, u64)>) -> Vec<u8> {
     record
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
+pub(super) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn ids(ids: &[u32]) -> Vec<u8> {
+pub(super) fn ids(ids: &[u32]) -> Vec<u8> {
     ids.iter().flat_map(|id| id.to_ne_bytes()).collect()
 }
 
@@ -59,6 +62,24 @@ fn sample(time: u64, pid: u32) -> Vec<u8> {
 
 /// Returns the objects of a report with their samples, by name.
 fn objects(options: &[&str], records: &[Vec<u8>]) -> Vec<(String, u64)> {
+    let options = [&["--sort", "dso"], options].concat();
+    let rows = rows(&Features::default(), &options, records).into_iter();
+    let rows = rows.map(|row| {
+        let samples = row.get("children-samples").unwrap_or(&row["samples"]);
+        let object = row["object"].as_str().expect("an object");
+        (object.to_owned(), samples.as_u64().expect("a number"))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort();
+    rows
+}
+
+/// Returns the rows of a report of these records.
+pub(super) fn rows(
+    features: &Features,
+    options: &[&str],
+    records: &[Vec<u8>],
+) -> Vec<serde_json::Value> {
     let mut attr = [0; 64];
     attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
     attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
@@ -69,23 +90,16 @@ fn objects(options: &[&str], records: &[Vec<u8>]) -> Vec<(String, u64)> {
     for record in records {
         writer.write(&[record]).expect("memory");
     }
-    let file = writer.finish(&Features::default()).expect("memory");
+    let file = writer.finish(features).expect("memory");
     let mut quipu = Command::cargo_bin("quipu").expect("built");
-    let quipu = quipu.args(["report", "--json", "--sort", "dso", "-i", "-"]);
+    let quipu = quipu.args(["report", "--json", "-i", "-"]);
     let quipu = quipu.args(options).write_stdin(file.into_inner());
     let output = quipu.output().expect("it runs");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     let text = String::from_utf8(output.stdout).expect("text");
-    let rows = text.lines().map(|line| {
-        let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        let samples = row.get("children-samples").unwrap_or(&row["samples"]);
-        let object = row["object"].as_str().expect("an object");
-        (object.to_owned(), samples.as_u64().expect("a number"))
-    });
-    let mut rows: Vec<_> = rows.collect();
-    rows.sort();
-    rows
+    let rows = text.lines().map(serde_json::from_str);
+    rows.map(|row| row.expect("JSON")).collect()
 }
 
 fn named(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
@@ -118,4 +132,34 @@ fn equal_chains_of_other_processes_and_mappings_are_told_apart() {
     let cut = |most: &str| objects(&["--children", "--max-stack", most], &records);
     assert_eq!(cut("2"), named(&with_callers));
     assert_eq!(cut("1"), named(&own));
+}
+
+/// The thread was interrupted, or has faulted, at the first instruction of a file; what called that is the last of another.
+#[test]
+fn the_first_user_frame_below_the_kernels_is_no_return_address() {
+    let in_kernel = |time: u64, pid: u32| {
+        let (user, kernel) = (
+            [USER, 0x2000, 0x3000],
+            [KERNEL, u64::MAX - 0xfff, u64::MAX - 0x1ff],
+        );
+        let chain = [&[6], &kernel[..], &user].concat();
+        let body = [
+            words(&[kernel[1]]),
+            ids(&[pid, pid]),
+            words(&[time]),
+            words(&chain),
+        ];
+        // `PERF_RECORD_MISC_KERNEL`; no trailer.
+        let mut record = record(9, &body.concat(), None);
+        record[4] = 1;
+        record
+    };
+    let records = [
+        mapping(1, 7, 0x1000, 0x1000, b"/a/a.so"),
+        mapping(2, 7, 0x2000, 0x1000, b"/b/b.so"),
+        mapping(3, 7, 0x3000, 0x1000, b"/c/c.so"),
+        in_kernel(10, 7),
+    ];
+    let expected = [("/b/b.so", 1), ("[kernel.kallsyms]", 1)];
+    assert_eq!(objects(&["--children"], &records), named(&expected));
 }

@@ -56,7 +56,8 @@ impl Loading {
         own: AddressOwner,
         pid: i32,
     ) -> u32 {
-        let is_plain = replay.has_plain_chains(event) && own != AddressOwner::Other;
+        let is_plain = replay.has_plain_chains(event)
+            && matches!(own, AddressOwner::Kernel | AddressOwner::Process(_));
         let Some(chain) = sample.callchain().filter(|_| is_plain) else {
             self.read_chain(replay, (event, sample), own, pid);
             return self.callers(replay, own);
@@ -114,7 +115,7 @@ impl Loading {
         rest.next_if(|frame| frame.owner == own);
         for frame in rest {
             // A return address is behind its call, which may be the last of its function.
-            let address = match frame.may_follow_call {
+            let address = match frame.is_return_address {
                 true => frame.address.saturating_sub(1),
                 false => frame.address,
             };
