@@ -58,7 +58,7 @@ impl Misc {
 
     /// Bits 13 and 14, which mean something else in each type of record.
     pub(crate) const BIT_13: u16 = 1 << 13;
-    const BIT_14: u16 = 1 << 14;
+    pub(crate) const BIT_14: u16 = 1 << 14;
 
     /// Returns the mode of the CPU (`PERF_RECORD_MISC_CPUMODE_MASK`).
     pub fn cpu_mode(self) -> CpuMode {

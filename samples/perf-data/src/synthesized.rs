@@ -8,7 +8,8 @@ use crate::{RecordLayout, SampleType};
 
 /// A mapping of memory.
 ///
-/// Exhaustive: these are the fields of `PERF_RECORD_MMAP2`.
+/// Exhaustive: these are the fields of `PERF_RECORD_MMAP2`. With a build ID the record has that in place of the device and the
+/// inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mapping<'a> {
     /// The first address.
@@ -21,6 +22,8 @@ pub struct Mapping<'a> {
     pub device: (u32, u32),
     /// The file's inode.
     pub inode: u64,
+    /// The file's build ID, of 20 bytes at most.
+    pub build_id: Option<&'a [u8]>,
     /// `PROT_*` of mmap(2).
     pub protection: u32,
     /// `MAP_*` of mmap(2).
@@ -127,15 +130,32 @@ pub fn mmap2(pid: i32, tid: i32, mapping: &Mapping<'_>, trailer: usize) -> Vec<u
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     };
     const PROT_EXEC: u32 = 4;
+    const LONGEST_ID: usize = 20;
     let (major, minor) = mapping.device;
-    let misc = match mapping.protection & PROT_EXEC {
-        0 => Misc(Misc::USER.0 | Misc::BIT_13),
-        _ => Misc::USER,
+    let id = mapping.build_id.filter(|id| id.len() <= LONGEST_ID);
+    let identity = match id {
+        Some(id) => {
+            // The length, three bytes that mean nothing, and the ID.
+            let mut bytes = [0; 24];
+            bytes[0] = id.len() as u8;
+            bytes[4..4 + id.len()].copy_from_slice(id);
+            let words = bytes.chunks_exact(8);
+            let mut words = words.map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+            std::array::from_fn(|_| words.next().unwrap_or_default())
+        }
+        None => [word(major, minor), mapping.inode, 0],
     };
+    let mut misc = Misc::USER;
+    if mapping.protection & PROT_EXEC == 0 {
+        misc.0 |= Misc::BIT_13;
+    }
+    if id.is_some() {
+        misc.0 |= Misc::BIT_14;
+    }
     Draft::new(kind::MMAP2, misc)
         .ids(&[pid, tid])
         .words(&[mapping.start, mapping.len, mapping.offset])
-        .words(&[word(major, minor), mapping.inode, 0])
+        .words(&identity)
         .words(&[word(mapping.protection, mapping.flags)])
         .end(mapping.path, trailer)
 }
@@ -152,6 +172,17 @@ pub fn kernel_module(start: u64, len: u64, name: &[u8], trailer: usize) -> Vec<u
     kernel_mapping(start, len, 0, name, trailer)
 }
 
+/// `PERF_RECORD_KSYMBOL`: a BPF program, or a trampoline of such, is in the kernel's memory.
+pub fn bpf_symbol(start: u64, len: u32, name: &[u8], trailer: usize) -> Vec<u8> {
+    /// `PERF_RECORD_KSYMBOL_TYPE_BPF`.
+    const BPF: u16 = 1;
+    let ([a, b, c, d], [e, f]) = (len.to_ne_bytes(), BPF.to_ne_bytes());
+    let word = u64::from_ne_bytes([a, b, c, d, e, f, 0, 0]);
+    Draft::new(kind::KSYMBOL, Misc::default())
+        .words(&[start, word])
+        .end(name, trailer)
+}
+
 fn kernel_mapping(start: u64, len: u64, offset: u64, path: &[u8], trailer: usize) -> Vec<u8> {
     /// The pid by which records mean the host's kernel (`HOST_KERNEL_ID`).
     const HOST: i32 = -1;
@@ -166,6 +197,7 @@ mod tests {
     use super::*;
     use crate::RawRecord;
     use crate::bytes::{u32_at, u64_at, until_nul};
+    use crate::record::{FileIdentity, KsymbolKind, Record};
 
     #[test]
     fn records_are_in_the_kernels_layout() {
@@ -175,6 +207,7 @@ mod tests {
             offset: 0x3000,
             device: (8, 1),
             inode: 77,
+            build_id: None,
             protection: 5,
             flags: 2,
             path: b"/bin/true",
@@ -194,6 +227,33 @@ mod tests {
         assert_eq!(rights, [Some(5), Some(2)]);
         assert_eq!(until_nul(&body[64..]), b"/bin/true");
         assert_eq!(body.len(), 64 + 16 + 16);
+
+        let layout = RecordLayout::new(SampleType::IP);
+        let with_id = Mapping {
+            build_id: Some(&[9; 16]),
+            ..mapping
+        };
+        let bytes = mmap2(3, 4, &with_id, 0);
+        let record = RawRecord::at_start(&bytes).expect("whole");
+        let Ok(Record::Mapping(mapping)) = record.decode(&layout) else {
+            panic!("{record:?}");
+        };
+        assert_eq!(mapping.file, Some(FileIdentity::BuildId(&[9; 16])));
+        assert_eq!((mapping.path, mapping.is_data), (&b"/bin/true"[..], false));
+        let bytes = bpf_symbol(0x1000, 64, b"bpf_prog_1", 0);
+        let record = RawRecord::at_start(&bytes).expect("whole");
+        let Ok(Record::Ksymbol(symbol)) = record.decode(&layout) else {
+            panic!("{record:?}");
+        };
+        let expected = (0x1000, 64, KsymbolKind::Bpf, false, &b"bpf_prog_1"[..]);
+        let found = (
+            symbol.address,
+            symbol.len,
+            symbol.kind,
+            symbol.is_removed,
+            symbol.name,
+        );
+        assert_eq!(found, expected);
 
         let bytes = comm(3, 4, b"sixteen_letters_", 0);
         assert_eq!(bytes.len(), 8 + 8 + 24);

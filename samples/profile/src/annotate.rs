@@ -8,12 +8,11 @@ mod text;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use quipu_perf_data::{Features, RecordedEvent};
-use quipu_symbols::{CodeFile, NoCode};
+use quipu_symbols::{CodeFile, NoCode, ReadFile};
 
 pub use options::Options;
 
@@ -32,15 +31,16 @@ use source::Sources;
 /// The least share of an event's samples that a function has to be shown, in percent.
 const USUAL_LIMIT: f64 = 1.0;
 
-/// Files of which code is read, by their paths, or why it is not.
+/// Files of which code is read, or why it is not.
 #[derive(Debug, Default)]
-struct Files(HashMap<Arc<str>, Result<CodeFile, NoCode>>);
+struct Files(HashMap<Arc<ReadFile>, Result<CodeFile, NoCode>>);
 
 impl Files {
     /// Returns a file, opened when it is first asked for.
-    fn get(&mut self, path: &Arc<str>) -> Result<&mut CodeFile, String> {
-        let file = self.0.entry(path.clone());
-        let file = file.or_insert_with(|| CodeFile::open(Path::new(&**path)));
+    fn get(&mut self, read: Option<&Arc<ReadFile>>) -> Result<&mut CodeFile, String> {
+        let read = read.ok_or_else(|| NoCode::NoFile.to_string())?;
+        let file = self.0.entry(read.clone());
+        let file = file.or_insert_with(|| CodeFile::open(&read.path, read.build_id.as_deref()));
         file.as_mut().map_err(|why| why.to_string())
     }
 }
@@ -185,7 +185,7 @@ impl Annotator {
         if function.object.starts_with("/tmp/perf-") {
             return Err("a compiler made it as the program ran, and its code is gone".into());
         }
-        let file = self.files.get(&function.object)?;
+        let file = self.files.get(function.read.as_ref())?;
         let code = file.function_at(function.start);
         let code = code.map_err(|why| why.to_string())?;
         let instructions = disassembly::instructions(file, &code, self.syntax)?;

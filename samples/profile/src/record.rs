@@ -8,6 +8,7 @@ mod events;
 mod existing;
 mod live;
 mod machine;
+mod mapped_files;
 mod off_cpu;
 mod opening;
 mod options;

@@ -2,6 +2,7 @@
 
 mod chain;
 mod input;
+mod kernel;
 mod not_unwound;
 mod open;
 mod owner;

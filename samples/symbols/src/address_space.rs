@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::mapped_file::{FileIdentity, MappedFile};
+
 /// A mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,8 +16,8 @@ pub struct Mapped {
     pub end: u64,
     /// Offset of its start in the file, in bytes.
     pub offset: u64,
-    /// The file's path, or a name in brackets.
-    pub path: Arc<[u8]>,
+    /// The file that was mapped.
+    pub file: Arc<MappedFile>,
 }
 
 impl Mapped {
@@ -25,8 +27,19 @@ impl Mapped {
             start: addresses.start,
             end: addresses.end,
             offset,
-            path: path.into(),
+            file: Arc::new(MappedFile {
+                path: path.into(),
+                identity: FileIdentity::Unknown,
+            }),
         }
+    }
+
+    /// Returns it with the identity of the file.
+    #[must_use]
+    pub fn of(mut self, identity: FileIdentity) -> Self {
+        let path = self.file.path.clone();
+        self.file = Arc::new(MappedFile { path, identity });
+        self
     }
 
     /// Returns the offset of an address in the file.
@@ -48,14 +61,31 @@ pub(crate) struct AddressSpace {
     /// Number, the same for all that were made of the same mappings in the same order.
     pub(crate) number: u32,
     by_start: BTreeMap<u64, Mapped>,
+    /// The program: the first file that was mapped.
+    program: Option<Arc<MappedFile>>,
+    /// The files in which just-in-time compilers list functions, the newest first.
+    jitdumps: Vec<Arc<MappedFile>>,
 }
+
+/// As many compilers can write files in one process.
+const MOST_JITDUMPS: usize = 16;
 
 impl AddressSpace {
     /// Adds a mapping; one without extent is none.
-    pub(crate) fn map(&mut self, mapped: Mapped) {
+    pub(crate) fn map(&mut self, mut mapped: Mapped) {
         let (start, end) = (mapped.start, mapped.end);
         if start >= end {
             return;
+        }
+        if let Some(copied) = self.copied(&mapped) {
+            mapped = copied;
+        }
+        if self.program.is_none() && !mapped.file.is_anonymous() {
+            self.program = Some(mapped.file.clone());
+        }
+        if mapped.file.is_jitdump() && !self.jitdumps.contains(&mapped.file) {
+            self.jitdumps.insert(0, mapped.file.clone());
+            self.jitdumps.truncate(MOST_JITDUMPS);
         }
         if let Some((_, before)) = self.by_start.range_mut(..start).next_back()
             && before.end > start
@@ -76,10 +106,37 @@ impl AddressSpace {
         self.by_start.insert(start, mapped);
     }
 
+    /// Returns the part of a file that lay where memory is mapped now, if the memory has a copy of it: programs copy their code
+    /// into larger pages. A file that was unmapped leaves its place to others without a record, so it has to be the program's own,
+    /// which stays, or all of what was mapped.
+    fn copied(&self, mapped: &Mapped) -> Option<Mapped> {
+        if !mapped.file.is_anonymous() {
+            return None;
+        }
+        let before = self.find(mapped.start)?;
+        let is_own = self.program.as_ref() == Some(&before.file);
+        let is_whole = (before.start, before.end) == (mapped.start, mapped.end);
+        let fits = mapped.end <= before.end && !before.file.is_anonymous();
+        (fits && (is_own || is_whole)).then(|| Mapped {
+            end: mapped.end,
+            ..before.clone().from(mapped.start)
+        })
+    }
+
     /// The mapping that an address is in.
     pub(crate) fn find(&self, address: u64) -> Option<&Mapped> {
         let (_, mapped) = self.by_start.range(..=address).next_back()?;
         (address < mapped.end).then_some(mapped)
+    }
+
+    /// Returns the mappings, by their addresses.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapped> {
+        self.by_start.values()
+    }
+
+    /// Returns the files in which just-in-time compilers list functions, the newest first.
+    pub(crate) fn jitdumps(&self) -> &[Arc<MappedFile>] {
+        &self.jitdumps
     }
 
     /// Returns the number of mappings.
@@ -93,12 +150,7 @@ mod tests {
     use super::*;
 
     fn mapped(start: u64, end: u64, offset: u64, path: &str) -> Mapped {
-        Mapped {
-            start,
-            end,
-            offset,
-            path: path.as_bytes().into(),
-        }
+        Mapped::new(start..end, offset, path.as_bytes())
     }
 
     /// The path and offset at each address.
@@ -106,7 +158,7 @@ mod tests {
         let show = |address: &u64| match space.find(*address) {
             Some(m) => format!(
                 "{}+{}",
-                String::from_utf8_lossy(&m.path),
+                String::from_utf8_lossy(&m.file.path),
                 m.offset_of(*address)
             ),
             None => "-".into(),
@@ -146,5 +198,21 @@ mod tests {
         assert_eq!(space.len(), 0);
         space.map(mapped(0, u64::MAX, u64::MAX, "c"));
         assert_eq!(at(&space, &[1]), ["c+0"]);
+    }
+
+    #[test]
+    fn memory_that_has_a_copy_of_code_is_that_code() {
+        let mut space = AddressSpace::default();
+        space.map(mapped(0x1000, 0x9000, 0x1000, "/program"));
+        space.map(mapped(0x2000, 0x3000, 0, "//anon"));
+        assert_eq!(at(&space, &[0x2010]), ["/program+8208"]);
+        // All of a library, or memory in the place that a part of one left.
+        space.map(mapped(0x10_000, 0x20_000, 0, "/library"));
+        space.map(mapped(0x10_000, 0x20_000, 0, "//anon"));
+        assert_eq!(at(&space, &[0x10_010]), ["/library+16"]);
+        space.map(mapped(0x11_000, 0x20_000, 0, "//anon"));
+        assert_eq!(at(&space, &[0x11_010]), ["//anon+16"]);
+        space.map(mapped(0x8000, 0xa000, 0, "//anon"));
+        assert_eq!(at(&space, &[0x8000, 0x9000]), ["//anon+0", "//anon+4096"]);
     }
 }

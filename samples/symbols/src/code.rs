@@ -18,7 +18,7 @@ const LONGEST: u64 = 16 << 20;
 /// ```no_run
 /// use quipu_symbols::CodeFile;
 ///
-/// let mut file = CodeFile::open("/usr/bin/env".as_ref()).expect("an ELF file");
+/// let mut file = CodeFile::open("/usr/bin/env".as_ref(), None).expect("an ELF file");
 /// let code = file.function_at(0x4000).expect("a function with a symbol");
 /// println!("{} bytes at {:#x}", code.bytes.len(), code.address);
 /// # Ok::<(), quipu_symbols::NoCode>(())
@@ -47,6 +47,8 @@ pub struct Code {
 pub enum NoCode {
     /// There is no such file, or it is no ELF file that makes sense.
     NoFile,
+    /// It is another file: its build ID is not the one that was asked for.
+    Other,
     /// It could not be opened or read.
     Unreadable(io::Error),
     /// No function with a symbol is at that place, or it is longer than any can be.
@@ -54,12 +56,15 @@ pub enum NoCode {
 }
 
 impl CodeFile {
-    /// Opens a file, with its debug information where there is some.
+    /// Opens a file, with its debug information where there is some. It has to have the build ID, if one is given.
     ///
     /// # Errors
     /// When there is no such file, or it cannot be read.
-    pub fn open(path: &Path) -> Result<Self, NoCode> {
+    pub fn open(path: &Path, build_id: Option<&[u8]>) -> Result<Self, NoCode> {
         let image = ElfImage::open(path)?.ok_or(NoCode::NoFile)?;
+        if build_id.is_some() && image.build_id() != build_id {
+            return Err(NoCode::Other);
+        }
         let mut file = regular_file(path)?.ok_or(NoCode::NoFile)?;
         let mut header = [0; 20];
         file.read_exact(&mut header)?;
@@ -119,6 +124,7 @@ impl Display for NoCode {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoFile => f.write_str("there is no such ELF file"),
+            Self::Other => f.write_str("it is not the file that was recorded"),
             Self::Unreadable(error) => write!(f, "it could not be read: {error}"),
             Self::NoFunction => f.write_str("it has no function with a symbol at that place"),
         }

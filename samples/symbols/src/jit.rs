@@ -6,48 +6,73 @@ use std::path::{Path, PathBuf};
 
 use crate::input::regular_file;
 use crate::left_out::LeftOut;
+use crate::process_maps::ProcessMaps;
 use crate::table::{Extent, SymbolTable, TableBuilder};
 
 /// No longer file is read: a compiler writes a few megabytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Returns the path of the file in which the compiler of a process lists its functions.
-pub(crate) fn path_of(pid: i32) -> PathBuf {
-    format!("/tmp/perf-{pid}.map").into()
+/// Users whose files are read: in a directory like /tmp anybody can have written one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trusted {
+    /// Root, the user of this process, and the one of the sampled process if that runs: who can give its code any name.
+    Sampled(Option<u32>),
+    /// All.
+    Everyone,
 }
 
-/// Returns the functions in a file; none when there is no such file. In a directory like /tmp anybody
-/// can have written it: that of a user who is neither root nor the one of this process is read only if
-/// `of_others`.
+/// Returns the paths of the files in which the compiler of a process may list its functions: in the root of the process, if that
+/// runs, by its number in its own PID namespace; then in that of this process, and of the process `sampled` that was forked
+/// from it.
+pub(crate) fn paths_of(
+    pid: i32,
+    running: Option<&ProcessMaps>,
+    sampled: Option<&ProcessMaps>,
+) -> Vec<PathBuf> {
+    let name = |pid: i32| format!("/tmp/perf-{pid}.map");
+    let own = running.map(|running| {
+        let (_, own) = running.user_and_own_pid();
+        running.in_root(name(own.unwrap_or(pid)).as_bytes())
+    });
+    let of_sampled = sampled.map(|sampled| sampled.in_root(name(pid).as_bytes()));
+    let mut paths: Vec<_> = own.into_iter().chain(of_sampled).collect();
+    paths.push(name(pid).into());
+    paths
+}
+
+/// Returns the functions in a file; `None` when there is no such file.
 ///
 /// # Errors
 /// Why it was left out.
-pub(crate) fn functions_in(path: &Path, of_others: bool) -> Result<SymbolTable, LeftOut> {
+pub(crate) fn functions_in(path: &Path, trusted: Trusted) -> Result<Option<SymbolTable>, LeftOut> {
     let Some(file) = regular_file(path)? else {
-        return Ok(SymbolTable::default());
+        return Ok(None);
     };
     let found = file.metadata()?;
-    if !of_others && let Some(uid) = other_user(&found) {
+    if let Trusted::Sampled(sampled) = trusted
+        && let Some(uid) = other_user(&found, sampled)
+    {
         return Err(LeftOut::OfAnotherUser { uid });
     }
     if found.len() > LONGEST {
         return Err(LeftOut::TooLong { longest: LONGEST });
     }
-    parse(file)
+    parse(file).map(Some)
 }
 
-/// Returns the owner of a file that is neither root's nor of the user of this process.
+/// Returns the owner of a file who is neither root, nor the user of this process, nor that of the sampled one.
 #[cfg(unix)]
-fn other_user(file: &std::fs::Metadata) -> Option<u32> {
+fn other_user(file: &std::fs::Metadata, sampled: Option<u32>) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let own = Path::new("/proc/self").metadata().map(|own| own.uid());
-    let is_own = file.uid() == 0 || own.is_ok_and(|own| file.uid() == own);
-    (!is_own).then(|| file.uid())
+    let uid = file.uid();
+    let is_trusted = uid == 0 || own.is_ok_and(|own| uid == own) || sampled == Some(uid);
+    (!is_trusted).then_some(uid)
 }
 
 /// Other systems have no such compilers.
 #[cfg(not(unix))]
-fn other_user(_: &std::fs::Metadata) -> Option<u32> {
+fn other_user(_: &std::fs::Metadata, _: Option<u32>) -> Option<u32> {
     None
 }
 
@@ -59,19 +84,23 @@ fn parse(file: impl Read) -> Result<SymbolTable, LeftOut> {
     let mut bytes = Vec::new();
     while lines.read_until(b'\n', &mut bytes)? > 0 {
         let line = String::from_utf8_lossy(bytes.trim_ascii_end());
-        let mut fields = line.splitn(3, ' ');
-        let mut number = || {
-            let text = fields.next()?;
-            u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
-        };
-        if let (Some(start), Some(len @ 1..)) = (number(), number())
-            && let Some(name) = fields.next()
+        if let Some((start, rest)) = number(&line)
+            && let Some((len @ 1.., name)) = number(rest)
+            && !name.is_empty()
         {
             builder.add(start, Extent::Known(len), 0, name);
         }
         bytes.clear();
     }
     Ok(builder.build())
+}
+
+/// Returns the number that a line begins with, and what follows it behind blanks: some compilers write tabs, or align fields.
+fn number(line: &str) -> Option<(u64, &str)> {
+    let is_blank = |c: char| c == ' ' || c == '\t';
+    let (text, rest) = line.trim_start_matches(is_blank).split_once(is_blank)?;
+    let number = u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()?;
+    Some((number, rest.trim_start_matches(is_blank)))
 }
 
 #[cfg(test)]
@@ -90,10 +119,23 @@ mod tests {
     }
 
     #[test]
+    fn fields_are_apart_by_any_blanks() {
+        let text = "10 8\tone\n20\t8 two words\n  30   8   three\n40 8 \n50 8\n";
+        let table = parse(text.as_bytes()).expect("readable");
+        let name = |address| table.find(address).map(|s| s.name);
+        let names = [0x10, 0x20, 0x30, 0x40, 0x50].map(name);
+        let expected = [Some("one"), Some("two words"), Some("three"), None, None];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
     fn a_file_of_ones_own_is_read() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "10 10 f\n").expect("written");
-        let len = |path| functions_in(path, false).map(|table| table.len());
+        let len = |path| {
+            let table = functions_in(path, Trusted::Sampled(None));
+            table.map(|table| table.map_or(0, |table| table.len()))
+        };
         assert_eq!(len(file.path()).expect("readable"), 1);
         assert_eq!(len(Path::new("/nowhere/perf-1.map")).expect("none"), 0);
         assert_eq!(len(Path::new("/dev/zero")).expect("none"), 0);
@@ -114,11 +156,17 @@ mod tests {
             let _ = writeln!(std::io::stderr(), "SKIP {name}: {e}");
             return;
         }
-        let error = functions_in(file.path(), false).expect_err("another user's");
+        let read = |trusted| functions_in(file.path(), trusted).map(|table| table.map(|t| t.len()));
+        let error = read(Trusted::Sampled(Some(54_321))).expect_err("another user's");
         assert!(
             matches!(error, LeftOut::OfAnotherUser { uid: 12_345 }),
             "{error}"
         );
-        assert_eq!(functions_in(file.path(), true).expect("asked for").len(), 1);
+        assert_eq!(read(Trusted::Everyone).expect("asked for"), Some(1));
+        // As good as the process that wrote it.
+        assert_eq!(
+            read(Trusted::Sampled(Some(12_345))).expect("its own"),
+            Some(1)
+        );
     }
 }

@@ -31,28 +31,90 @@ pub struct Reference {
     pub address: u64,
 }
 
-impl Reference {
-    /// Returns the reference of this machine's kernel; `None` if this process may not see its address.
+/// What is in the memory of the kernel that runs, as far as this process may see where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelText {
+    /// Where the kernel itself is.
+    pub reference: Reference,
+    /// The first address behind it.
+    pub end: u64,
+    /// Its modules.
+    pub modules: Vec<InKernel>,
+    /// BPF programs and trampolines.
+    pub programs: Vec<InKernel>,
+}
+
+/// A piece of the kernel's memory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct InKernel {
+    /// Its first address.
+    pub start: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Its name.
+    pub name: String,
+}
+
+impl KernelText {
+    /// Returns that of this machine's kernel; `None` if this process may not see its addresses.
     pub fn of_this_machine() -> Option<Self> {
-        /// Per-CPU symbols, which are no addresses, may come first.
-        const FIRST_LINES: usize = 1 << 16;
-        let kallsyms = BufReader::new(File::open("/proc/kallsyms").ok()?);
-        let mut found = None;
-        for line in kallsyms.lines().take(FIRST_LINES) {
-            let line = line.ok()?;
-            let (address, _, name) = fields(&line)?;
-            if let Some(known) = REFERENCES.into_iter().find(|known| *known == name) {
-                found = Some(Self {
-                    name: known,
-                    address,
-                })
-                .filter(|_| address != 0);
-                if known == REFERENCES[0] {
-                    break;
+        let symbols = BufReader::new(File::open("/proc/kallsyms").ok()?);
+        let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+        Self::parse(symbols, &modules)
+    }
+
+    /// Parses `/proc/kallsyms` and `/proc/modules`: name, length, users, dependents, state and address of each module.
+    fn parse(mut symbols: impl BufRead, modules: &str) -> Option<Self> {
+        /// Symbols behind the kernel's own code, the last one first.
+        const ENDS: [&str; 3] = ["_end", "_einittext", "_etext"];
+        /// Longest piece of memory that one program is in (`BPF_PROG_PACK_SIZE`).
+        const LONGEST_PROGRAM: u64 = 2 << 20;
+        let (mut reference, mut end): (Option<Reference>, Option<(usize, u64)>) = (None, None);
+        let mut programs: Vec<(u64, String)> = Vec::new();
+        let mut line = String::new();
+        while symbols.read_line(&mut line).ok()? > 0 {
+            if let Some((address @ 1.., _, name)) = fields(line.trim_end()) {
+                let rank = ENDS.iter().position(|known| *known == name);
+                if let Some(rank) = rank.filter(|rank| end.is_none_or(|(known, _)| *rank < known)) {
+                    end = Some((rank, address));
+                }
+                if let Some(known) = REFERENCES.into_iter().find(|known| *known == name)
+                    && reference.is_none_or(|found| found.name != REFERENCES[0])
+                {
+                    let name = known;
+                    reference = Some(Reference { name, address });
+                }
+                if let Some(name) = name.strip_suffix("\t[bpf]") {
+                    programs.push((address, name.to_owned()));
                 }
             }
+            line.clear();
         }
-        found
+        let modules = modules.lines().filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            let (name, len) = (fields.next()?, fields.next()?.parse().ok()?);
+            let start = u64::from_str_radix(fields.nth(3)?.strip_prefix("0x")?, 16).ok()?;
+            let name = name.to_owned();
+            (start > 0).then_some(InKernel { start, len, name })
+        });
+        programs.sort();
+        let ends = programs.iter().skip(1).map(|(start, _)| *start);
+        let ends: Vec<_> = ends.chain([u64::MAX]).collect();
+        let programs = programs.into_iter().zip(ends);
+        let programs = programs.map(|((start, name), end)| InKernel {
+            start,
+            // Their lengths are not said: what comes next is where one ends at the latest.
+            len: (end - start).min(LONGEST_PROGRAM),
+            name,
+        });
+        Some(Self {
+            reference: reference?,
+            end: end.map_or(u64::MAX, |(_, end)| end),
+            modules: modules.collect(),
+            programs: programs.filter(|program| program.len > 0).collect(),
+        })
     }
 }
 
@@ -195,6 +257,37 @@ ffffffffc0000000 t init\t[module]
             address: 0xffff_ffff_8100_0000,
         };
         assert_eq!(symbols.reference(), reference);
+    }
+
+    #[test]
+    fn what_is_in_the_kernels_memory_is_found() {
+        let programs =
+            "ffffffffc1000040 t bpf_prog_2_g\t[bpf]\nffffffffc1000000 t bpf_prog_1_f\t[bpf]\n";
+        let symbols = [TEXT, "ffffffff81002000 B _end\n", programs].concat();
+        let modules = "one 4096 1 two, Live 0xffffffffc0000000 (O)\nhidden 4096 0 - Live 0x0000000000000000\n";
+        let text = KernelText::parse(symbols.as_bytes(), modules).expect("addresses");
+        assert_eq!(
+            (text.reference.name, text.end),
+            ("_text", 0xffff_ffff_8100_2000)
+        );
+        let pieces = |pieces: &[InKernel]| -> Vec<_> {
+            pieces
+                .iter()
+                .map(|one| (one.start, one.len, one.name.clone()))
+                .collect()
+        };
+        assert_eq!(
+            pieces(&text.modules),
+            [(0xffff_ffff_c000_0000, 4096, "one".to_owned())]
+        );
+        assert_eq!(
+            pieces(&text.programs),
+            [
+                (0xffff_ffff_c100_0000, 64, "bpf_prog_1_f".to_owned()),
+                (0xffff_ffff_c100_0040, 2 << 20, "bpf_prog_2_g".to_owned())
+            ]
+        );
+        assert!(KernelText::parse(&b"0000000000000000 T _text\n"[..], "").is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
+mod build_id;
 mod call_frames;
 mod code;
 mod debug_files;
@@ -11,13 +12,20 @@ mod demangled;
 mod elf;
 mod functions;
 mod go;
+mod image;
 mod input;
 mod jit;
+mod jit_names;
+mod jitdump;
 mod kernel;
+mod kernel_space;
 mod left_out;
 mod lines;
+mod locate;
+mod mapped_file;
 mod maps_line;
 mod plt;
+mod process_maps;
 mod processes;
 mod section;
 mod symbolizer;
@@ -25,12 +33,17 @@ mod table;
 mod unwind;
 
 pub use address_space::Mapped;
+pub use build_id::{build_id_of_this_kernel, is_same_build_id};
 pub use code::{Code, CodeFile, NoCode};
 pub use demangled::demangle;
 pub use elf::build_id_of;
-pub use kernel::{KernelSymbols, Reference};
+pub use image::ReadFile;
+pub use kernel::{InKernel, KernelSymbols, KernelText, Reference};
 pub use left_out::LeftOut;
+pub use locate::{Doubt, build_id_of_mapped};
+pub use mapped_file::{FileIdentity, MappedFile};
 pub use maps_line::MapsLine;
+pub use process_maps::ProcessMaps;
 pub use processes::Processes;
 pub use symbolizer::{AddressOwner, Function, FunctionId, Symbolizer};
 pub use unwind::{Architecture, ThreadState};

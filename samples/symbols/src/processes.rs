@@ -5,7 +5,9 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 
 use crate::address_space::{AddressSpace, Mapped};
+use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::maps_line::MapsLine;
+use crate::process_maps::ProcessMaps;
 
 /// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
 /// A recording that makes more is not believed.
@@ -19,10 +21,14 @@ pub struct Processes {
     /// Mappings, shared with the parent until one of the two changes them.
     spaces: HashMap<i32, Arc<AddressSpace>>,
     threads: HashMap<i32, Arc<str>>,
+    /// The threads of each process that have not ended.
+    living: HashMap<i32, HashSet<i32>>,
+    /// The processes that a process was forked from since a program was executed, the last one first.
+    forked_from: HashMap<i32, Arc<[i32]>>,
     /// Every name of a thread, once.
     names: HashSet<Arc<str>>,
-    /// Every path of a mapping, once.
-    paths: HashSet<Arc<[u8]>>,
+    /// Every file that was mapped, once.
+    files: HashSet<Arc<MappedFile>>,
     /// Number of mappings that have been copied or made.
     mappings: usize,
     /// The numbers of the address spaces that came of others by a mapping.
@@ -30,14 +36,17 @@ pub struct Processes {
     last_number: u32,
 }
 
-/// A mapping that was added to the address space with a number; its path is that at an address, which `paths` keeps alive.
+/// As many generations of forks without a program that was executed between them are known.
+const MOST_GENERATIONS: usize = 32;
+
+/// A mapping that was added to the address space with a number; its file is that at an address, which `files` keeps alive.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Change {
     before: u32,
     start: u64,
     end: u64,
     offset: u64,
-    path: usize,
+    file: usize,
 }
 
 impl Processes {
@@ -46,11 +55,11 @@ impl Processes {
         Self::default()
     }
 
-    /// Adds a mapping of a process. Mappings of the same path share it.
+    /// Adds a mapping of a process. Mappings of the same file share it.
     pub fn map(&mut self, pid: i32, mut mapped: Mapped) {
-        match self.paths.get(&mapped.path) {
-            Some(known) => mapped.path = known.clone(),
-            None => drop(self.paths.insert(mapped.path.clone())),
+        match self.files.get(&mapped.file) {
+            Some(known) => mapped.file = known.clone(),
+            None => drop(self.files.insert(mapped.file.clone())),
         }
         let space = self.spaces.entry(pid).or_default();
         let copied = match Arc::get_mut(space) {
@@ -65,7 +74,7 @@ impl Processes {
                 start: mapped.start,
                 end: mapped.end,
                 offset: mapped.offset,
-                path: mapped.path.as_ptr().addr(),
+                file: Arc::as_ptr(&mapped.file).addr(),
             };
             if self.numbers.len() >= MOST_NUMBERS {
                 self.numbers.clear();
@@ -81,14 +90,18 @@ impl Processes {
     /// Takes in what a process that runs has mapped by now (proc_pid_maps(5)), and its name. Nothing
     /// changes where there is none, or it may not be looked at.
     pub fn read(&mut self, pid: i32) {
-        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        for line in read("maps").split(|byte| *byte == b'\n') {
-            if let Some(line) = MapsLine::parse(line).filter(MapsLine::is_executable) {
-                let mapped = Mapped::new(line.start..line.end, line.offset, line.path);
-                self.map(pid, mapped);
-            }
+        let maps = ProcessMaps::read(pid);
+        let lines = maps.iter().flat_map(ProcessMaps::lines);
+        for line in lines.filter(MapsLine::is_executable) {
+            let identity = FileIdentity::Inode {
+                device: line.device,
+                inode: line.inode,
+                generation: 0,
+            };
+            let mapped = Mapped::new(line.start..line.end, line.offset, line.path);
+            self.map(pid, mapped.of(identity));
         }
-        let name = read("comm");
+        let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
         if !name.is_empty() {
             self.name(pid, pid, name.trim_ascii_end(), false);
         }
@@ -104,8 +117,12 @@ impl Processes {
             name
         });
         self.threads.insert(tid, name);
+        self.living.entry(pid).or_default().insert(tid);
         if executed {
             self.spaces.insert(pid, Arc::default());
+            self.forked_from.remove(&pid);
+            // The others have ended.
+            self.living.insert(pid, HashSet::from_iter([tid]));
         }
     }
 
@@ -117,15 +134,26 @@ impl Processes {
         if pid != parent_pid {
             let parent = self.spaces.get(&parent_pid).cloned();
             self.spaces.insert(pid, parent.unwrap_or_default());
+            let before = self.forked_from.get(&parent_pid);
+            let before = before.iter().flat_map(|before| before.iter().copied());
+            let generations = std::iter::once(parent_pid).chain(before);
+            let generations = generations.take(MOST_GENERATIONS).collect();
+            self.forked_from.insert(pid, generations);
+            self.living.remove(&pid);
         }
+        self.living.entry(pid).or_default().insert(tid);
     }
 
-    /// Removes a thread that has ended; with the first thread of a process its mappings are removed too, also if other
-    /// threads go on. Callers need it only to follow processes for long.
+    /// Removes a thread that has ended; with the last thread of a process its mappings are removed too. Callers need it only
+    /// to follow processes for long.
     pub fn end(&mut self, pid: i32, tid: i32) {
         self.threads.remove(&tid);
-        if pid == tid {
+        let living = self.living.entry(pid).or_default();
+        living.remove(&tid);
+        if living.is_empty() {
+            self.living.remove(&pid);
             self.spaces.remove(&pid);
+            self.forked_from.remove(&pid);
         }
     }
 
@@ -145,6 +173,29 @@ impl Processes {
         self.spaces.get(&pid)?.find(address)
     }
 
+    /// Returns the address space of a process.
+    pub(crate) fn address_space(&self, pid: i32) -> Option<&AddressSpace> {
+        self.spaces.get(&pid).map(|space| &**space)
+    }
+
+    /// Returns the processes that have mapped a file, each with a mapping of it.
+    pub(crate) fn with_file<'a>(
+        &'a self,
+        file: &'a Arc<MappedFile>,
+    ) -> impl Iterator<Item = (i32, &'a Mapped)> {
+        self.spaces.iter().filter_map(|(pid, space)| {
+            let mapped = space
+                .iter()
+                .find(|mapped| Arc::ptr_eq(&mapped.file, file))?;
+            Some((*pid, mapped))
+        })
+    }
+
+    /// Returns the processes that a process was forked from since it, or one of them, executed its program: the last one first.
+    pub(crate) fn forked_from(&self, pid: i32) -> &[i32] {
+        self.forked_from.get(&pid).map_or(&[], |pids| pids)
+    }
+
     /// Returns the name of a thread. Threads of the same name share it.
     pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         self.threads.get(&tid)
@@ -156,17 +207,12 @@ mod tests {
     use super::*;
 
     fn mapped(path: &str) -> Mapped {
-        Mapped {
-            start: 0,
-            end: 10,
-            offset: 0,
-            path: path.as_bytes().into(),
-        }
+        Mapped::new(0..10, 0, path.as_bytes())
     }
 
     fn path_in(processes: &Processes, pid: i32) -> Option<String> {
         let mapped = processes.mapping(pid, 5)?;
-        Some(String::from_utf8_lossy(&mapped.path).into_owned())
+        Some(String::from_utf8_lossy(&mapped.file.path).into_owned())
     }
 
     #[test]
@@ -221,7 +267,7 @@ mod tests {
         let here = a_process_that_runs_is_read as fn() as usize as u64;
         let mapped = processes.mapping(pid, here);
         let own = std::env::current_exe().expect("it runs");
-        let path = mapped.map(|m| String::from_utf8_lossy(&m.path).into_owned());
+        let path = mapped.map(|m| String::from_utf8_lossy(&m.file.path).into_owned());
         assert_eq!(path.as_deref(), own.to_str());
         assert!(processes.thread_name(pid).is_some());
         processes.read(-1);
@@ -238,6 +284,49 @@ mod tests {
         assert!(processes.thread_name(2).is_none() && processes.contains(1));
         processes.end(1, 1);
         assert!(processes.thread_name(1).is_none() && !processes.contains(1));
+    }
+
+    #[test]
+    fn a_process_goes_on_when_its_first_thread_ends() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        processes.map(1, mapped("/bin/sh"));
+        processes.fork(1, 2, 1, 1);
+        processes.end(1, 1);
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
+        processes.end(1, 2);
+        assert!(!processes.contains(1));
+    }
+
+    #[test]
+    fn forks_are_known_until_a_program_is_executed() {
+        let mut processes = Processes::new();
+        for pid in 2..40 {
+            processes.fork(pid, pid, pid - 1, pid - 1);
+        }
+        assert_eq!(processes.forked_from(4), [3, 2, 1]);
+        assert_eq!(processes.forked_from(39).len(), MOST_GENERATIONS);
+        processes.name(3, 3, b"sh", true);
+        assert_eq!(processes.forked_from(3), [0; 0]);
+        assert_eq!(processes.forked_from(4), [3, 2, 1]);
+        processes.fork(5, 5, 3, 3);
+        assert_eq!(processes.forked_from(5), [3]);
+    }
+
+    #[test]
+    fn files_of_one_path_are_told_apart_by_their_identity() {
+        let mut processes = Processes::new();
+        let mut map = |pid, id: u8| {
+            let identity = FileIdentity::BuildId([id; 20][..].into());
+            processes.map(pid, Mapped::new(0..10, 0, &b"/a"[..]).of(identity));
+            processes.space(pid)
+        };
+        assert_eq!(map(1, 7), map(2, 7));
+        assert_ne!(map(1, 7), map(3, 8));
+        let file = processes.mapping(1, 5).expect("mapped").file.clone();
+        let mut pids: Vec<_> = processes.with_file(&file).map(|(pid, _)| pid).collect();
+        pids.sort_unstable();
+        assert_eq!(pids, [1, 2]);
     }
 
     #[test]

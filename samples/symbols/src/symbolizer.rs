@@ -1,30 +1,33 @@
 //! From an address to a function.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use foldhash::HashMap;
 
-use crate::call_frames::{CallFrames, Rule, Rules};
-use crate::debug_files::BuildFiles;
+use crate::address_space::Mapped;
+use crate::call_frames::{Rule, Rules};
 use crate::demangled::demangle;
-use crate::elf::ElfImage;
-use crate::jit;
-use crate::kernel::{self, KernelSymbols};
+use crate::image::{Image, ReadFile};
+use crate::jit_names::{JitNames, Reading};
+use crate::kernel::KernelSymbols;
+use crate::kernel_space::{KernelSpace, UNKNOWN};
 use crate::left_out::LeftOut;
-use crate::lines::{Line, Lines};
+use crate::lines::Line;
+use crate::locate::{self, Doubt, NotLocated, RecordedAt};
+use crate::mapped_file::{FileIdentity, MappedFile};
+use crate::process_maps::{ProcessMaps, as_path};
 use crate::processes::Processes;
-use crate::table::SymbolTable;
 use crate::unwind::{Architecture, ThreadState};
 
-/// Name of the kernel's own code.
-const KERNEL: &str = "[kernel.kallsyms]";
-/// Object of an address that no mapping covers.
-const UNKNOWN: &str = "[unknown]";
-/// Name of the code that the kernel maps into every process.
-const VDSO: &[u8] = b"[vdso]";
+/// Objects of addresses of a guest's kernel, of its processes, and of the hypervisor.
+const GUEST_KERNEL: &str = "[guest.kernel]";
+const GUEST: &str = "[guest]";
+const HYPERVISOR: &str = "[hypervisor]";
+/// As many processes that run are asked for a file that is not at its path here.
+const MOST_PROCESSES: usize = 16;
 
 /// Owner of an address.
 ///
@@ -44,7 +47,13 @@ pub enum AddressOwner {
     Kernel,
     /// A process.
     Process(i32),
-    /// A guest or the hypervisor.
+    /// The kernel of a guest.
+    GuestKernel,
+    /// A process of a guest.
+    Guest,
+    /// The hypervisor.
+    Hypervisor,
+    /// The recording does not say.
     Other,
 }
 
@@ -74,36 +83,20 @@ pub struct FunctionId {
 /// Turns addresses into functions. It keeps what it has read.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
-    kernel: Option<KernelSymbols>,
-    this_machine: bool,
+    kernel: KernelSpace,
+    has_this_kernel: bool,
+    recorded_at: RecordedAt,
     with_lines: bool,
     with_maps_of_others: bool,
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     images: Vec<Image>,
-    by_path: HashMap<Arc<[u8]>, usize>,
-    /// By the address of the path, which is kept for that: processes share their paths.
-    by_shared_path: HashMap<usize, (Arc<[u8]>, usize)>,
-    jit: HashMap<i32, SymbolTable>,
+    /// Files by their addresses, which are kept for that: processes share their files.
+    by_file: HashMap<usize, (Arc<MappedFile>, usize)>,
+    jit: JitNames,
     names: HashMap<String, Arc<str>>,
     changed: BTreeSet<String>,
+    doubtful: BTreeMap<String, Doubt>,
     left_out: BTreeMap<String, LeftOut>,
-}
-
-/// A file that was mapped.
-#[derive(Debug)]
-struct Image {
-    object: Arc<str>,
-    is_vdso: bool,
-    /// True for memory that is of no file.
-    is_anonymous: bool,
-    /// The file that is read: what was mapped, or a copy of it.
-    file: PathBuf,
-    elf: Option<ElfImage>,
-    lines: Option<Lines>,
-    /// Its call frame information, read when it is first asked for.
-    call_frames: Option<Option<CallFrames>>,
-    /// The names of its functions by their positions, made readable once.
-    names: HashMap<usize, Arc<str>>,
 }
 
 impl Symbolizer {
@@ -115,15 +108,23 @@ impl Symbolizer {
     /// Adds the kernel's symbols; see [`KernelSymbols::recorded_at`].
     #[must_use]
     pub fn with_kernel(mut self, kernel: Option<KernelSymbols>) -> Self {
-        self.kernel = kernel;
+        self.set_kernel(kernel);
         self
     }
 
-    /// For a recording of this machine and this boot: processes may still be there, and the vDSO is
-    /// that of this process.
+    /// For a recording of this machine and its kernel: files that compilers of its processes left in /tmp are theirs, what has no
+    /// build ID is known by its inode, and the vDSO is that of this process.
     #[must_use]
     pub fn of_this_machine(mut self, yes: bool) -> Self {
-        self.this_machine = yes;
+        self.has_this_kernel = yes;
+        self.recorded_at.this_machine = yes;
+        self
+    }
+
+    /// Sets the time at which the recording ended: files without a build ID that have changed since are doubted.
+    #[must_use]
+    pub fn recorded_until(mut self, time: Option<SystemTime>) -> Self {
+        self.recorded_at.time = time;
         self
     }
 
@@ -135,44 +136,79 @@ impl Symbolizer {
         self
     }
 
-    /// Reads a `/tmp/perf-PID.map` also if it is of a user who is neither root nor the one of this process.
+    /// Reads a `/tmp/perf-PID.map` also if it is of a user who is neither root, nor the one of this process, nor that of the process
+    /// it tells of as far as that runs.
     #[must_use]
     pub fn with_maps_of_others(mut self, yes: bool) -> Self {
         self.with_maps_of_others = yes;
         self
     }
 
-    /// Sets the build ids that were recorded, by path: a file that has another one by now has other functions, and is left
-    /// out. A copy with the recorded id is read in its place, and in that of a file that is gone: from perf's cache
-    /// (`~/.debug`), or that of debuginfod's clients (`$DEBUGINFOD_CACHE_PATH`, `~/.cache/debuginfod_client`).
+    /// Sets the build IDs that were recorded by path, for mappings that have none of their own. A file that has another one by
+    /// now has other functions, and is left out. A copy with the recorded ID is read in its place, and in that of a file that is
+    /// gone: from perf's cache (`~/.debug`), or that of debuginfod's clients (`$DEBUGINFOD_CACHE_PATH`,
+    /// `~/.cache/debuginfod_client`).
     #[must_use]
     pub fn with_build_ids(mut self, ids: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
         self.build_ids = ids.into_iter().collect();
         self
     }
 
+    /// For a recording of the kernel that runs here, on any machine: the vDSO is that of this process.
+    pub fn set_this_kernel(&mut self, yes: bool) {
+        self.has_this_kernel = yes;
+    }
+
+    /// Sets or removes the kernel's symbols.
+    pub fn set_kernel(&mut self, kernel: Option<KernelSymbols>) {
+        self.kernel.symbols = kernel;
+    }
+
+    /// Returns true if the kernel's symbols are known.
+    pub fn has_kernel(&self) -> bool {
+        self.kernel.symbols.is_some()
+    }
+
+    /// Adds a mapping of the kernel: its own code, whose name begins with `[kernel.`, or a module, by its name in brackets or its
+    /// path.
+    pub fn map_kernel(&mut self, addresses: Range<u64>, name: &[u8]) {
+        self.kernel.map(addresses.start, addresses.end, name);
+    }
+
+    /// Adds a symbol of the kernel that came while it was recorded, such as a BPF program.
+    pub fn add_kernel_symbol(&mut self, start: u64, len: u32, name: &[u8]) {
+        self.kernel.add(start, len, name);
+    }
+
+    /// Removes a symbol of the kernel that went.
+    pub fn remove_kernel_symbol(&mut self, start: u64) {
+        self.kernel.remove(start);
+    }
+
     /// Sets where a symbol of the kernel was when it was recorded. If this kernel is located by the same
     /// symbol, addresses are moved as [`KernelSymbols::recorded_at`] does.
     pub fn set_kernel_reference(&mut self, symbol: &[u8], address: u64) {
         let matches = |kernel: &KernelSymbols| kernel.reference().name.as_bytes() == symbol;
-        if address != 0 && self.kernel.as_ref().is_some_and(matches) {
-            self.kernel = self.kernel.take().map(|kernel| kernel.recorded_at(address));
+        if address != 0 && self.kernel.symbols.as_ref().is_some_and(matches) {
+            let symbols = self.kernel.symbols.take();
+            self.kernel.symbols = symbols.map(|kernel| kernel.recorded_at(address));
         }
     }
 
-    /// Adds one more [build id](Self::with_build_ids).
-    pub fn add_build_id(&mut self, path: &[u8], id: &[u8]) {
-        self.build_ids.insert(path.to_owned(), id.to_owned());
-    }
-
-    /// Returns the files that have changed since the recording.
+    /// Returns the files that are others than those that were recorded.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(String::as_str)
     }
 
+    /// Returns the files that may be others than those that were recorded, and why.
+    pub fn doubtful(&self) -> impl Iterator<Item = (&str, Doubt)> {
+        let files = self.doubtful.iter();
+        files.map(|(path, doubt)| (path.as_str(), *doubt))
+    }
+
     /// Returns the files that are there and were not read, and why: functions in them have no names.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &LeftOut)> {
-        let files = self.left_out.iter();
+        let files = self.left_out.iter().chain(&self.jit.left_out);
         files.map(|(path, reason)| (path.as_str(), reason))
     }
 
@@ -191,14 +227,29 @@ impl Symbolizer {
         match owner {
             AddressOwner::Kernel => out.push(self.kernel_function(address)),
             AddressOwner::Process(pid) => self.process_functions(processes, pid, address, out),
+            AddressOwner::GuestKernel => out.push(self.nameless(GUEST_KERNEL)),
+            AddressOwner::Guest => out.push(self.nameless(GUEST)),
+            AddressOwner::Hypervisor => out.push(self.nameless(HYPERVISOR)),
             AddressOwner::Other => out.push(self.nameless(UNKNOWN)),
         }
     }
 
     /// Returns true if a process may have functions that are in none of its files, of which [`resolve`](Self::resolve) reads in
     /// `/tmp/perf-PID.map`. Of others, those with the same mappings ([`Processes::space`]) have the same functions.
-    pub fn may_have_own_functions(&self, pid: i32) -> bool {
-        self.this_machine && jit::path_of(pid).exists()
+    pub fn may_have_own_functions(&self, processes: &Processes, pid: i32) -> bool {
+        JitNames::are_there(processes, pid, self.recorded_at)
+    }
+
+    /// Returns the file that is read for what is at an address of a process.
+    pub fn file_at(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        address: u64,
+    ) -> Option<&Arc<ReadFile>> {
+        let mapped = processes.mapping(pid, address)?;
+        let index = self.image((processes, pid), mapped);
+        self.images.get(index)?.read.as_ref()
     }
 
     /// Returns the identity of the function at an address of a process, where [`resolve`](Self::resolve) appends the same for
@@ -213,7 +264,7 @@ impl Symbolizer {
         address: u64,
     ) -> Option<FunctionId> {
         let mapped = processes.mapping(pid, address)?;
-        let index = self.image(&mapped.path);
+        let index = self.image((processes, pid), mapped);
         let image = self.images.get(index)?;
         if image.is_anonymous || image.lines.is_some() {
             return None;
@@ -276,26 +327,24 @@ impl Symbolizer {
         address: u64,
     ) -> Option<(Arc<Rules>, u64)> {
         let mapped = processes.mapping(pid, address)?;
-        let index = self.image(&mapped.path);
-        let this_machine = self.this_machine;
+        let index = self.image((processes, pid), mapped);
         let image = self.images.get_mut(index)?;
         let in_file = image.elf.as_ref()?.address_at(mapped.offset_of(address))?;
-        Some((image.rules_at(in_file, this_machine)?, in_file))
+        Some((image.rules_at(in_file)?, in_file))
     }
 
     fn kernel_function(&mut self, address: u64) -> Function {
-        let found = self.kernel.as_ref().and_then(|kernel| {
-            let (symbol, module) = kernel.find(address)?;
-            let offset = address.wrapping_sub(symbol.start);
-            let module = module.unwrap_or(KERNEL).to_owned();
-            Some((symbol.name.to_owned(), module, offset))
-        });
-        match found {
-            Some((name, module, offset)) => {
-                let name = self.shared(&demangle(&name));
-                self.named(&module, name, offset)
+        let found = self.kernel.at(address);
+        let object = found.object.to_owned();
+        let function = found
+            .function
+            .map(|(name, offset)| (demangle(name).into_owned(), offset));
+        match function {
+            Some((name, offset)) => {
+                let name = self.shared(&name);
+                self.named(&object, name, offset)
             }
-            None => self.nameless(KERNEL),
+            None => self.nameless(&object),
         }
     }
 
@@ -307,20 +356,20 @@ impl Symbolizer {
         out: &mut Vec<Function>,
     ) {
         let Some(mapped) = processes.mapping(pid, address) else {
-            out.push(match self.jit_function(pid, address) {
+            out.push(match self.jit_function(processes, pid, address) {
                 Some((name, offset)) => self.named("[jit]", name, offset),
                 None => self.nameless(UNKNOWN),
             });
             return;
         };
-        let index = self.image(&mapped.path);
+        let index = self.image((processes, pid), mapped);
         let offset = mapped.offset_of(address);
         let Some(image) = self.images.get_mut(index) else {
             return;
         };
         if image.is_anonymous {
             let path = image.object.clone();
-            out.push(match self.jit_function(pid, address) {
+            out.push(match self.jit_function(processes, pid, address) {
                 Some((name, offset)) => self.named("[jit]", name, offset),
                 None => self.nameless(&path),
             });
@@ -358,79 +407,78 @@ impl Symbolizer {
         Some((self.shared(line.file.as_deref()?), line.line?))
     }
 
-    fn jit_function(&mut self, pid: i32, address: u64) -> Option<(Arc<str>, u64)> {
-        if !self.this_machine {
-            return None;
-        }
-        let table = self.jit.entry(pid).or_insert_with(|| {
-            let path = jit::path_of(pid);
-            let functions = jit::functions_in(&path, self.with_maps_of_others);
-            functions.unwrap_or_else(|reason| {
-                self.left_out.insert(path.display().to_string(), reason);
-                SymbolTable::default()
-            })
-        });
-        let symbol = table.find(address)?;
+    fn jit_function(
+        &mut self,
+        processes: &Processes,
+        pid: i32,
+        address: u64,
+    ) -> Option<(Arc<str>, u64)> {
+        let reading = Reading {
+            at: self.recorded_at,
+            of_others: self.with_maps_of_others,
+        };
+        let symbol = self.jit.find((processes, pid), address, reading)?;
         let offset = address - symbol.start;
         let name = demangle(symbol.name).into_owned();
         Some((self.shared(&name), offset))
     }
 
-    /// The position of a file that was mapped, read when it is first asked for.
-    fn image(&mut self, path: &Arc<[u8]>) -> usize {
-        let shared = path.as_ptr().addr();
-        if let Some((_, index)) = self.by_shared_path.get(&shared) {
+    /// The position of the file of a mapping of a process, found when it is first asked for.
+    fn image(&mut self, of: (&Processes, i32), mapped: &Mapped) -> usize {
+        let file = Arc::as_ptr(&mapped.file).addr();
+        if let Some((_, index)) = self.by_file.get(&file) {
             return *index;
         }
-        let known = self.by_path.get(path).copied();
-        let index = known.unwrap_or_else(|| self.read_image(path));
-        self.by_shared_path.insert(shared, (path.clone(), index));
+        let image = self.find_image(of, mapped);
+        self.images.push(image);
+        let index = self.images.len() - 1;
+        self.by_file.insert(file, (mapped.file.clone(), index));
         index
     }
 
-    fn read_image(&mut self, path: &Arc<[u8]>) -> usize {
-        let is_anonymous = is_anonymous(path);
-        let object = String::from_utf8_lossy(path).into_owned();
-        let mut elf = match &**path {
-            _ if is_anonymous => None,
-            VDSO => vdso_of(self.this_machine).and_then(|bytes| ElfImage::read(Cursor::new(bytes))),
-            _ => ElfImage::open(as_path(path)).unwrap_or_else(|error| {
-                self.left_out.insert(object.clone(), error.into());
-                None
-            }),
-        };
-        let recorded = self.build_ids.get(&**path);
-        let is_other = |elf: &ElfImage| {
-            recorded.is_some_and(|id| elf.build_id().is_some_and(|own| own != id.as_slice()))
-        };
-        let is_changed = elf.as_ref().is_some_and(is_other);
-        let mut file = as_path(path).to_owned();
-        if (elf.is_none() || is_changed)
-            && let Some((copy, copied)) = recorded.and_then(|id| copy_of(id))
-        {
-            self.left_out.remove(&object);
-            (file, elf) = (copy, Some(copied));
-        } else if is_changed {
-            self.changed.insert(object.clone());
-            elf = None;
+    fn find_image(&mut self, (processes, pid): (&Processes, i32), mapped: &Mapped) -> Image {
+        let file = &mapped.file;
+        let object = String::from_utf8_lossy(&file.path).into_owned();
+        if file.is_anonymous() {
+            return Image::unknown(object, true);
         }
-        let lines = elf
-            .as_ref()
-            .filter(|_| self.with_lines)
-            .and_then(|elf| Lines::open(&file, elf.debug_file()));
-        self.images.push(Image {
-            object: object.into(),
-            is_vdso: &**path == VDSO,
-            is_anonymous,
-            file,
-            elf,
-            lines,
-            call_frames: None,
-            names: HashMap::default(),
+        if file.is_vdso() {
+            return match self.has_this_kernel {
+                true => Image::vdso(object),
+                false => Image::unknown(object, false),
+            };
+        }
+        let id = match &file.identity {
+            FileIdentity::BuildId(id) => Some(&**id),
+            _ => self.build_ids.get(&*file.path).map(Vec::as_slice),
+        };
+        let others = processes.with_file(file).filter(|(other, _)| *other != pid);
+        let owners = std::iter::once((pid, mapped)).chain(others);
+        let running = owners.filter_map(|(pid, mapped)| {
+            let running = ProcessMaps::of_recorded(pid, processes.address_space(pid)?)?;
+            let line = running.line_at(mapped.start);
+            let mapped = line.map(|line| running.mapped_at(&line));
+            Some(mapped.into_iter().chain([running.in_root(&file.path)]))
         });
-        let index = self.images.len() - 1;
-        self.by_path.insert(path.clone(), index);
-        index
+        let places = std::iter::once(as_path(&file.path));
+        let places = places.chain(running.take(MOST_PROCESSES).flatten());
+        match locate::locate(file, id, places, self.recorded_at) {
+            Ok(located) => {
+                self.doubtful
+                    .extend(located.doubt.map(|doubt| (object.clone(), doubt)));
+                Image::of_file(object, located, self.with_lines)
+            }
+            Err(why) => {
+                match why {
+                    NotLocated::Gone => {}
+                    NotLocated::Other => drop(self.changed.insert(object.clone())),
+                    NotLocated::Unreadable(error) => {
+                        self.left_out.insert(object.clone(), error.into());
+                    }
+                }
+                Image::unknown(object, false)
+            }
+        }
     }
 
     fn named(&mut self, object: &str, name: Arc<str>, offset: u64) -> Function {
@@ -460,62 +508,4 @@ impl Symbolizer {
         self.names.insert(text.to_owned(), shared.clone());
         shared
     }
-}
-
-impl Image {
-    /// Returns the rules that restore the registers of a caller at an address of the file.
-    fn rules_at(&mut self, address: u64, this_machine: bool) -> Option<Arc<Rules>> {
-        let (file, debug_file) = (&self.file, self.elf.as_ref()?.debug_file());
-        let frames = self.call_frames.get_or_insert_with(|| match self.is_vdso {
-            true => vdso_of(this_machine).and_then(CallFrames::of_bytes),
-            false => CallFrames::open(file, debug_file),
-        });
-        frames.as_mut()?.at(address)
-    }
-
-    /// Returns the name of the function at an address, and how far into it that is.
-    fn function_at(&mut self, address: u64) -> Option<(Arc<str>, u64)> {
-        let symbol = self.elf.as_ref()?.find(address)?;
-        let name = self.names.entry(symbol.index);
-        let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
-        Some((name, address - symbol.start))
-    }
-}
-
-#[cfg(unix)]
-fn as_path(path: &[u8]) -> &Path {
-    use std::os::unix::ffi::OsStrExt;
-    Path::new(std::ffi::OsStr::from_bytes(path))
-}
-
-#[cfg(not(unix))]
-fn as_path(path: &[u8]) -> &Path {
-    Path::new(std::str::from_utf8(path).unwrap_or_default())
-}
-
-/// Returns a copy of a file by its build id, and where it is.
-fn copy_of(build_id: &[u8]) -> Option<(PathBuf, ElfImage)> {
-    let copies = BuildFiles::of(build_id).copies;
-    copies.into_iter().find_map(|path| {
-        let elf = ElfImage::open(&path).ok()??;
-        (elf.build_id() == Some(build_id)).then_some((path, elf))
-    })
-}
-
-/// Returns the vDSO of a recording of this machine.
-fn vdso_of(this_machine: bool) -> Option<Vec<u8>> {
-    this_machine.then(kernel::vdso).flatten()
-}
-
-/// Returns true if a mapping is of no file (`is_anon_memory`, `tools/perf/util/map.c`).
-fn is_anonymous(path: &[u8]) -> bool {
-    let begins: [&[u8]; 6] = [
-        b"//anon",
-        b"/dev/zero",
-        b"/anon_hugepage",
-        b"/memfd:",
-        b"/SYSV",
-        b"[",
-    ];
-    path != VDSO && begins.iter().any(|begin| path.starts_with(begin))
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use quipu_perf_data::{Error, Losses, Periods, RawRecord, Record, RecordedEvent, Sample};
 
+use quipu_symbols::ReadFile;
+
 use crate::recording::{Places, Replay, SampleSelection, Visit, owner};
 use crate::report::Weight;
 
@@ -13,6 +15,8 @@ use crate::report::Weight;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SampledFunction {
     pub(crate) object: Arc<str>,
+    /// The file that was read for that.
+    pub(crate) read: Option<Arc<ReadFile>>,
     pub(crate) start: u64,
     pub(crate) name: Option<Arc<str>>,
 }
@@ -156,6 +160,7 @@ impl Visit for Loading {
         let is_named = place.code.symbol.is_some();
         let function = SampledFunction {
             object: place.code.object.clone(),
+            read: place.code.read.clone(),
             start: place.in_file.wrapping_sub(place.offset) * u64::from(is_named),
             name: place.code.symbol.clone(),
         };

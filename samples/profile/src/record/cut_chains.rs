@@ -82,8 +82,8 @@ fn cut_in(replay: &mut Replay, sample: &Sample<'_>) -> Option<String> {
     if frames.count() >= MOST_FRAMES {
         return None;
     }
-    let path = &replay.processes.mapping(pid, leaf)?.path;
-    let library = String::from_utf8_lossy(path).into_owned();
+    let file = &replay.processes.mapping(pid, leaf)?.file;
+    let library = String::from_utf8_lossy(&file.path).into_owned();
     let name = library.rsplit('/').next().unwrap_or_default();
     if !name.ends_with(".so") && !name.contains(".so.") {
         return None;

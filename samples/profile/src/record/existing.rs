@@ -1,12 +1,16 @@
 //! Records of the state before the recording began: the kernel, and the threads and mappings of
 //! processes.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 use quipu::Target;
 use quipu_perf_data::synthesized::{self, Mapping};
-use quipu_symbols::{MapsLine, Reference};
+use quipu_symbols::{KernelText, MapsLine, ProcessMaps};
+
+/// As many generations of forks are looked for.
+const MOST_GENERATIONS: usize = 32;
 
 /// Returns the records of the targets, and of processes that they have started, of mapped data too if they are asked for.
 /// `trailer` is how many bytes the records of this recording end with.
@@ -16,24 +20,132 @@ pub(super) fn records(
     with_data: bool,
     trailer: usize,
 ) -> Vec<u8> {
-    let mut out = kernel(trailer).unwrap_or_default();
+    let mut records = Existing {
+        with_data,
+        trailer,
+        ids: HashMap::new(),
+        forked: BTreeSet::new(),
+        out: Vec::new(),
+    };
+    records.kernel();
     for pid in processes(targets, started) {
-        process(pid, with_data, trailer, &mut out);
+        records.process(pid);
     }
-    out
+    records.out
 }
 
-/// Returns the record of the kernel's mapping, if this process may know it.
-fn kernel(trailer: usize) -> Option<Vec<u8>> {
-    let Reference { name, address } = Reference::of_this_machine()?;
-    let len = u64::MAX - address;
-    Some(synthesized::kernel(
-        address,
-        len,
-        name.as_bytes(),
-        address,
-        trailer,
-    ))
+/// Device and inode of a file.
+type Inode = ((u32, u32), u64);
+
+/// Records that are put together.
+struct Existing {
+    with_data: bool,
+    trailer: usize,
+    /// The build IDs of files.
+    ids: HashMap<Inode, Option<Vec<u8>>>,
+    /// The processes of which the parent is written.
+    forked: BTreeSet<i32>,
+    out: Vec<u8>,
+}
+
+impl Existing {
+    /// Appends the records of the kernel, its modules and BPF programs, as far as this process may know where they are.
+    fn kernel(&mut self) {
+        let Some(text) = KernelText::of_this_machine() else {
+            return;
+        };
+        let (reference, trailer) = (text.reference, self.trailer);
+        let (start, name) = (reference.address, reference.name.as_bytes());
+        let len = text.end.saturating_sub(start);
+        self.out
+            .extend(synthesized::kernel(start, len, name, start, trailer));
+        for module in &text.modules {
+            let name = format!("[{}]", module.name);
+            let (start, len) = (module.start, module.len);
+            self.out.extend(synthesized::kernel_module(
+                start,
+                len,
+                name.as_bytes(),
+                trailer,
+            ));
+        }
+        for program in &text.programs {
+            let (start, len) = (program.start, program.len as u32);
+            let name = program.name.as_bytes();
+            self.out
+                .extend(synthesized::bpf_symbol(start, len, name, trailer));
+        }
+    }
+
+    /// Appends the records of one process, unless it has ended.
+    fn process(&mut self, pid: i32) {
+        // What compilers have made in a process belongs to those that were forked from it, too.
+        for (child, parent) in forks_to(pid).into_iter().rev() {
+            if self.forked.insert(child) {
+                let fork = synthesized::fork(child, parent, child, parent, self.trailer);
+                self.out.extend(fork);
+            }
+        }
+        let directory = format!("/proc/{pid}");
+        for tid in numbers_in(Path::new(&directory).join("task").as_path()) {
+            if let Ok(name) = fs::read(format!("{directory}/task/{tid}/comm")) {
+                let name = name.trim_ascii_end();
+                self.out
+                    .extend(synthesized::comm(pid, tid, name, self.trailer));
+            }
+        }
+        let Some(maps) = ProcessMaps::read(pid) else {
+            return;
+        };
+        for line in maps.lines() {
+            if !self.with_data && !line.is_executable() {
+                continue;
+            }
+            let is_file = line.inode != 0 && line.is_executable();
+            let id = match is_file {
+                true => self.build_id(&maps, &line),
+                false => None,
+            };
+            let mut mapping = mapping(&line);
+            mapping.build_id = id.as_deref();
+            self.out
+                .extend(synthesized::mmap2(pid, pid, &mapping, self.trailer));
+        }
+    }
+
+    /// Returns the build ID of the file of a mapping, read once for each file.
+    fn build_id(&mut self, maps: &ProcessMaps, line: &MapsLine<'_>) -> Option<Vec<u8>> {
+        let id = self.ids.entry((line.device, line.inode));
+        id.or_insert_with(|| maps.build_id_of(line)).clone()
+    }
+}
+
+/// Returns the processes that a process was forked from without a program that was executed since, each after its child. They have
+/// one stack, which is elsewhere after each execve(2).
+fn forks_to(pid: i32) -> Vec<(i32, i32)> {
+    let mut forks: Vec<(i32, i32)> = Vec::new();
+    let mut child = (pid, parent_and_stack(pid));
+    while let (pid, Some((parent, stack @ 1..))) = child
+        && forks.len() < MOST_GENERATIONS
+    {
+        let above = parent_and_stack(parent);
+        if above.is_none_or(|(_, of_parent)| of_parent != stack) {
+            break;
+        }
+        forks.push((pid, parent));
+        child = (parent, above);
+    }
+    forks
+}
+
+/// Returns the parent of a process, and where its stack starts: 0 if it may not be looked at (proc_pid_stat(5)).
+fn parent_and_stack(pid: i32) -> Option<(i32, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the number and the name, which may contain anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<_> = fields.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3);
+    Some((field(4)?.parse().ok()?, field(28)?.parse().ok()?))
 }
 
 fn processes(targets: &[Target], started: impl Iterator<Item = i32>) -> Vec<i32> {
@@ -65,23 +177,6 @@ fn numbers_in(directory: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Appends the records of one process, unless it has ended.
-fn process(pid: i32, with_data: bool, trailer: usize, out: &mut Vec<u8>) {
-    let directory = format!("/proc/{pid}");
-    for tid in numbers_in(Path::new(&directory).join("task").as_path()) {
-        if let Ok(name) = fs::read(format!("{directory}/task/{tid}/comm")) {
-            out.extend(synthesized::comm(pid, tid, name.trim_ascii_end(), trailer));
-        }
-    }
-    let maps = fs::read(format!("{directory}/maps")).unwrap_or_default();
-    for line in maps.split(|byte| *byte == b'\n') {
-        let is_wanted = |line: &MapsLine<'_>| with_data || line.is_executable();
-        if let Some(line) = MapsLine::parse(line).filter(is_wanted) {
-            out.extend(synthesized::mmap2(pid, pid, &mapping(&line), trailer));
-        }
-    }
-}
-
 /// Returns a mapping as records tell it.
 fn mapping<'a>(line: &MapsLine<'a>) -> Mapping<'a> {
     const PROT: [(char, u32); 3] = [('r', 1), ('w', 2), ('x', 4)];
@@ -96,6 +191,7 @@ fn mapping<'a>(line: &MapsLine<'a>) -> Mapping<'a> {
         offset: line.offset,
         device: line.device,
         inode: line.inode,
+        build_id: None,
         protection: rights.map(|(_, bit)| bit).sum(),
         flags: if line.rights.contains('s') {
             MAP_SHARED
@@ -119,6 +215,7 @@ mod tests {
             offset: 0x10,
             device: (0xfe, 1),
             inode: 12,
+            build_id: None,
             protection: 5,
             flags: 1,
             path: b"/a",
@@ -129,8 +226,7 @@ mod tests {
     #[test]
     fn this_process_tells_its_own_program() {
         let pid = i32::try_from(std::process::id()).expect("a pid");
-        let mut records = Vec::new();
-        process(pid, false, 0, &mut records);
+        let records = records(&[Target::Process(pid)], std::iter::empty(), false, 0);
         let own = std::env::current_exe().expect("it runs");
         let own = own.to_string_lossy().into_owned().into_bytes();
         assert!(records.windows(own.len()).any(|window| window == own));

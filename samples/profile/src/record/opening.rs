@@ -2,7 +2,7 @@
 
 use quipu::{Error, ErrorKind, EventSpec, Filter, Software, Target};
 use quipu_linux::sampling::{
-    Rate, SampleType, SampledEvent, Sampler, SamplerFlags, SamplerSpec, WhenFull,
+    ExtraRecords, Rate, SampleType, SampledEvent, Sampler, SamplerFlags, SamplerSpec, WhenFull,
 };
 
 use quipu_shell::Failure;
@@ -25,6 +25,7 @@ impl OpenSamplers {
     /// Opens a sampler for each target.
     pub(super) fn open(plan: &RecordPlan, targets: &[Target]) -> Result<Self, Failure> {
         let (mut spec, mut notes) = (plan.spec.clone(), plan.notes.clone());
+        let mut tracked = plan.tracked;
         let mut denied: Option<Error> = None;
         loop {
             let samplers = samplers_of(plan, &spec, targets);
@@ -35,10 +36,17 @@ impl OpenSamplers {
                     if let Some(denied) = denied.filter(|_| is_lost) {
                         return Err(denied.into());
                     }
-                    let tracking = tracking(plan, &spec);
-                    let tracking = tracking.map(|spec| samplers_of(plan, &spec, targets));
+                    let tracking = loop {
+                        let tracking = tracking(plan, &spec, tracked);
+                        let tracking = tracking.map(|spec| samplers_of(plan, &spec, targets));
+                        match tracking.transpose() {
+                            Ok(tracking) => break tracking.unwrap_or_default(),
+                            Err(refused) if without_newest(&mut tracked, &refused) => {}
+                            Err(refused) => return Err(refused.into()),
+                        }
+                    };
                     return Ok(Self {
-                        tracking: tracking.transpose()?.unwrap_or_default(),
+                        tracking,
                         samplers,
                         spec,
                         notes,
@@ -46,6 +54,9 @@ impl OpenSamplers {
                 }
                 Err(refused) => refused,
             };
+            if without_newest(&mut spec.extra_records, &refused) {
+                continue;
+            }
             if let Some(note) = user_mode_only(&mut spec, &refused) {
                 notes.push(note);
                 denied = Some(refused);
@@ -78,22 +89,36 @@ fn samplers_of(
 
 /// Returns the description of a sampler of records beside samples: those that are to be there from the beginning on,
 /// whenever samples are taken, and that none of those writes over.
-fn tracking(plan: &RecordPlan, spec: &SamplerSpec) -> Option<SamplerSpec> {
+fn tracking(plan: &RecordPlan, spec: &SamplerSpec, tracked: ExtraRecords) -> Option<SamplerSpec> {
     const RING: usize = 64 << 10;
-    if plan.tracked.is_empty() {
+    if tracked.is_empty() {
         return None;
     }
     let mut tracking = spec.clone();
     let dummy = EventSpec::new(Software::Dummy).with_filter(Filter::USER_ONLY);
     tracking.events = vec![SampledEvent::new(dummy, Rate::Never)];
     tracking.sample_type &= SampleType::TRAILER;
-    tracking.extra_records = plan.tracked;
+    tracking.extra_records = tracked;
     tracking.attributes = spec.attributes.with_pinned(false).with_exclusive(false);
     tracking.attributes.enable_on_exec = plan.scope == Scope::Command;
     tracking.flags -= SamplerFlags::THREAD_COUNTS;
     tracking.ring_bytes = spec.ring_bytes.min(RING);
     tracking.when_full = WhenFull::Lose;
     Some(tracking)
+}
+
+/// Leaves out the newest records that a kernel may not have: build IDs (Linux 5.12), then symbols that come and go (5.1). Without
+/// them less is known of names, which is said where that matters.
+fn without_newest(records: &mut ExtraRecords, refused: &Error) -> bool {
+    let newest = [ExtraRecords::BUILD_IDS, ExtraRecords::KSYMBOLS];
+    let newest = newest.into_iter().find(|one| records.contains(*one));
+    match newest.filter(|_| refused.kind() == ErrorKind::UnsupportedFeature) {
+        Some(newest) => {
+            records.remove(newest);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Leaves out the kernel where it may not be sampled, if every event was to be sampled in both modes.
@@ -146,4 +171,23 @@ fn without_weak_groups(spec: &mut SamplerSpec, weak: &[bool], refused: &Error) -
     Some(format!(
         "groups with :W are sampled event by event: {refused}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_kernel_is_asked_for_fewer_records() {
+        let refused = Error::new(ErrorKind::UnsupportedFeature, "sample".to_owned());
+        let rest = ExtraRecords::MAPPINGS | ExtraRecords::NAMES;
+        let mut records = rest | ExtraRecords::BUILD_IDS | ExtraRecords::KSYMBOLS;
+        let other = Error::new(ErrorKind::NoPermission, "sample".to_owned());
+        assert!(!without_newest(&mut records, &other));
+        assert!(without_newest(&mut records, &refused));
+        assert_eq!(records, rest | ExtraRecords::KSYMBOLS);
+        assert!(without_newest(&mut records, &refused));
+        assert_eq!(records, rest);
+        assert!(!without_newest(&mut records, &refused));
+    }
 }

@@ -149,7 +149,11 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         spec.sample_type |= SampleType::READ;
         spec.read_format |= ReadFormat::GROUP;
     }
-    spec.extra_records = ExtraRecords::MAPPINGS | ExtraRecords::NAMES | ExtraRecords::TASKS;
+    spec.extra_records = ExtraRecords::MAPPINGS
+        | ExtraRecords::BUILD_IDS
+        | ExtraRecords::NAMES
+        | ExtraRecords::TASKS
+        | ExtraRecords::KSYMBOLS;
     spec.extra_records.set(
         ExtraRecords::SWITCHES,
         options.switch_events || options.off_cpu,

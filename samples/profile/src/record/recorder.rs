@@ -266,7 +266,7 @@ impl<'a> Recorder<'a> {
         }
         let statistics = recording.statistics;
         let mut features = session::features(&recording.spec);
-        features.build_ids = statistics.build_ids();
+        features.build_ids.extend(statistics.build_ids());
         features.sample_time = statistics.times();
         let len = recording.output.finish(features)?;
         drained?;

@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use quipu::Target;
 use quipu_linux::sampling::{RawRecord, SampleType, Sampler, SamplerSpec, WhenFull};
-use quipu_perf_data::{Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized};
+use quipu_perf_data::{
+    BuildId, BuildIdOwner, Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized,
+};
+use quipu_symbols::build_id_of_this_kernel;
 
 use quipu_shell::Failure;
 use quipu_shell::target::Scope;
@@ -201,7 +204,7 @@ impl Recording {
         let new = begin_output(plan, &self.spec, &self.events, None)?;
         let old = std::mem::replace(&mut self.output, new);
         let mut features = features(&self.spec);
-        features.build_ids = self.statistics.build_ids();
+        features.build_ids.extend(self.statistics.build_ids());
         features.sample_time = self.statistics.take_times();
         let len = old.finish(features)?;
         self.write_state(true);
@@ -298,6 +301,9 @@ pub(super) fn features(spec: &SamplerSpec) -> Features {
     let events = spec.events.iter().map(|s| &s.event.event);
     features.tracing_data = tracepoints::formats(events).map(|data| data.to_bytes());
     features.groups = groups(spec);
+    let kernel = build_id_of_this_kernel();
+    let kernel = kernel.map(|id| BuildId::new(BuildIdOwner::Kernel, id, "[kernel.kallsyms]"));
+    features.build_ids.extend(kernel);
     features
 }
 

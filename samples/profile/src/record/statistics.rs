@@ -1,16 +1,13 @@
 //! Statistics of the samples recorded so far.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
-use quipu_perf_data::{BuildId, BuildIdOwner, EventAttr, Excess, Periods, Throttling};
-use quipu_symbols::build_id_of;
+use quipu_perf_data::{BuildId, EventAttr, Excess, Periods, Throttling};
 
 use super::ended::EndedCounters;
+use super::mapped_files::MappedFiles;
 use crate::report::jumped;
 
 /// Counts, and what is to be told at the end.
@@ -26,7 +23,7 @@ pub(super) struct Statistics {
     /// The earliest time of any record.
     begun: Option<u64>,
     times: Option<(u64, u64)>,
-    mapped: BTreeSet<Vec<u8>>,
+    mapped: MappedFiles,
     /// The processes that were started and have not ended.
     processes: BTreeSet<i32>,
     ended: EndedCounters,
@@ -111,9 +108,7 @@ impl Statistics {
                 let all = self.throttling.iter_mut();
                 all.for_each(|event| event.note(&decoded, &trailer));
             }
-            Record::Mapping(mapping) if !mapping.is_data && !self.mapped.contains(mapping.path) => {
-                self.mapped.insert(mapping.path.to_owned());
-            }
+            Record::Mapping(mapping) => self.mapped.note(&mapping),
             _ => {}
         }
         Ok(())
@@ -156,15 +151,9 @@ impl Statistics {
         self.processes.iter().copied()
     }
 
-    /// Returns the build ids of the files that were mapped.
-    pub(super) fn build_ids(&self) -> Vec<BuildId> {
-        let files = self.mapped.iter().filter(|path| path.starts_with(b"/"));
-        files
-            .filter_map(|path| {
-                let id = build_id_of(Path::new(OsStr::from_bytes(path)))?;
-                Some(BuildId::new(BuildIdOwner::User, id, path.as_slice()))
-            })
-            .collect()
+    /// Returns the build IDs of the files that were mapped.
+    pub(super) fn build_ids(&self) -> impl Iterator<Item = BuildId> {
+        self.mapped.build_ids()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The recording that is to be read: a file or standard input.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use quipu_perf_data::Error;
 
@@ -18,6 +19,11 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// Returns the time at which it was written, if it is a file.
+    pub(super) fn written(self) -> Option<SystemTime> {
+        self.path.metadata().ok()?.modified().ok()
+    }
+
     /// Returns the failure of reading it.
     pub(super) fn unreadable(self, error: &Error) -> Failure {
         Failure::new(format_args!("cannot read {}: {error}", name(self.path)))

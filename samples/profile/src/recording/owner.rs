@@ -12,6 +12,9 @@ pub(super) fn owner_of(context: Context, own: AddressOwner, pid: i32) -> Address
         Context::Kernel => AddressOwner::Kernel,
         Context::User => AddressOwner::Process(pid),
         Context::Unknown => own,
+        Context::GuestKernel => AddressOwner::GuestKernel,
+        Context::Guest | Context::GuestUser => AddressOwner::Guest,
+        Context::Hypervisor => AddressOwner::Hypervisor,
         _ => AddressOwner::Other,
     }
 }
@@ -21,6 +24,9 @@ pub(crate) fn owner(mode: CpuMode, pid: i32) -> AddressOwner {
     match mode {
         CpuMode::Kernel => AddressOwner::Kernel,
         CpuMode::User => AddressOwner::Process(pid),
+        CpuMode::GuestKernel => AddressOwner::GuestKernel,
+        CpuMode::GuestUser => AddressOwner::Guest,
+        CpuMode::Hypervisor => AddressOwner::Hypervisor,
         _ => AddressOwner::Other,
     }
 }

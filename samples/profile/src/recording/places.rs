@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
-use quipu_symbols::{AddressOwner, Function};
+use quipu_symbols::{AddressOwner, Function, ReadFile};
 
 use super::replay::Replay;
 
@@ -23,6 +23,8 @@ pub(crate) struct Place {
 pub(crate) struct FunctionInFile {
     pub(crate) symbol: Option<Arc<str>>,
     pub(crate) object: Arc<str>,
+    /// The file that was read for it: of the same path two may have been mapped.
+    pub(crate) read: Option<Arc<ReadFile>>,
     pub(crate) source: Option<(Arc<str>, u32)>,
     /// The functions that were inlined there, the innermost first.
     pub(crate) inlined: Box<[Inlined]>,
@@ -103,11 +105,16 @@ impl Places {
             AddressOwner::Process(pid) if is_without_file => format!("/tmp/perf-{pid}.map").into(),
             _ => object,
         };
+        let read = match owner {
+            AddressOwner::Process(pid) => replay.symbolizer.file_at(processes, pid, address),
+            _ => None,
+        };
         let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
         let code = FunctionInFile {
             source: function.as_ref().and_then(|f| f.source.clone()),
             symbol: function.and_then(|f| f.name.filter(|_| f.offset.is_some())),
             object,
+            read: read.cloned(),
             inlined,
         };
         let known = self.code.get(&code).cloned();

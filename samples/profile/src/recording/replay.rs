@@ -1,29 +1,27 @@
 //! The records of a recording in the order of their times, and what they change: mappings, names of threads.
 
 use std::convert::Infallible;
-use std::fs;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use foldhash::HashMap;
-use quipu_perf_data::record::{FileIdentity, Mapping, kind};
+use quipu_perf_data::record::{self, Mapping, kind};
 use quipu_perf_data::{
     BranchSampleType, BuildIdOwner, CpuMode, Error, EventAttr, Features, FileRecords, RawRecord,
     Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
 };
 use quipu_symbols::{
-    AddressOwner, Architecture, KernelSymbols, LeftOut, Mapped, Processes, Symbolizer,
+    AddressOwner, Architecture, FileIdentity, LeftOut, Mapped, Processes, Symbolizer,
 };
 
 use crate::progress::Progress;
 use quipu_shell::Failure;
 
 use super::input::{Input, name};
+use super::kernel::Kernel;
 use super::not_unwound::NotUnwound;
-
-/// Name of the kernel's own mapping, before the name of a symbol.
-const KERNEL: &[u8] = b"[kernel.kallsyms]";
 
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
@@ -83,7 +81,7 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
-    pub(crate) has_kernel_symbols: bool,
+    kernel: Kernel,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Architecture>,
     pub(super) not_unwound: NotUnwound,
@@ -124,13 +122,7 @@ impl Replay {
                 name(input.path)
             )));
         }
-        let same = |recorded: &Option<String>, name: &str| {
-            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
-            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
-        };
-        let this_machine =
-            same(&features.os_release, "osrelease") && same(&features.host_name, "hostname");
-        let kernel = this_machine.then(KernelSymbols::of_this_machine).flatten();
+        let kernel = Kernel::of(features);
         let in_user_mode = features
             .build_ids
             .iter()
@@ -145,15 +137,15 @@ impl Replay {
                 .unwrap_or_else(|| numbers(attr))
         });
         let names = names.collect();
-        let has_kernel_symbols = kernel.is_some();
-        let symbolizer = Symbolizer::new()
-            .with_kernel(kernel)
-            .of_this_machine(this_machine)
+        let mut symbolizer = Symbolizer::new()
+            .of_this_machine(kernel.is_of_this_machine())
+            .recorded_until(input.written())
             .with_lines(input.lines)
             .with_maps_of_others(input.force)
             .with_build_ids(build_ids);
+        kernel.name(&mut symbolizer);
         let machine = features.arch.as_deref().and_then(Architecture::from_name);
-        let mut replay = Self::new(events, (symbolizer, has_kernel_symbols), machine);
+        let mut replay = Self::new(events, (symbolizer, kernel), machine);
         let left_out = features.left_out.iter().map(|(section, offset)| {
             format!("the section {section} at byte {offset} is malformed, and left out")
         });
@@ -164,22 +156,22 @@ impl Replay {
     /// Returns the state for records that are taken as they come, on this machine.
     #[cfg(target_os = "linux")]
     pub(crate) fn live(events: &[RecordedEvent], with_lines: bool) -> Self {
-        let kernel = KernelSymbols::of_this_machine();
-        let has_kernel_symbols = kernel.is_some();
-        let symbolizer = Symbolizer::new()
-            .with_kernel(kernel)
+        let kernel = Kernel::of_this_machine();
+        let mut symbolizer = Symbolizer::new()
             .of_this_machine(true)
+            .recorded_until(Some(SystemTime::now()))
             .with_lines(with_lines);
+        kernel.name(&mut symbolizer);
         let machine = Architecture::from_name(std::env::consts::ARCH);
         Self {
             is_live: true,
-            ..Self::new(events, (symbolizer, has_kernel_symbols), machine)
+            ..Self::new(events, (symbolizer, kernel), machine)
         }
     }
 
     fn new(
         events: &[RecordedEvent],
-        (symbolizer, has_kernel_symbols): (Symbolizer, bool),
+        (symbolizer, kernel): (Symbolizer, Kernel),
         machine: Option<Architecture>,
     ) -> Self {
         let ids = events.iter().enumerate();
@@ -192,7 +184,7 @@ impl Replay {
             begun: u64::MAX,
             processes: Processes::new(),
             told_apart: HashMap::default(),
-            has_kernel_symbols,
+            kernel,
             machine,
             not_unwound: NotUnwound::default(),
             symbolizer,
@@ -287,7 +279,7 @@ impl Replay {
     /// Processes with the same functions have the same.
     pub(crate) fn space(&mut self, owner: AddressOwner) -> u64 {
         let AddressOwner::Process(pid) = owner else {
-            return space_of_no_process(owner);
+            return self.space_of_no_process(owner);
         };
         let is_told_apart = match self.told_apart.get(&pid) {
             Some(told_apart) => *told_apart,
@@ -299,7 +291,8 @@ impl Replay {
     /// Finds out whether a process has functions that another one with the same mappings has not.
     #[cold]
     fn tell_apart(&mut self, pid: i32) -> bool {
-        let has_own = self.symbolizer.may_have_own_functions(pid);
+        let symbolizer = &self.symbolizer;
+        let has_own = symbolizer.may_have_own_functions(&self.processes, pid);
         #[cfg(target_os = "linux")]
         let has_own = has_own || self.is_live;
         self.told_apart.insert(pid, has_own);
@@ -310,7 +303,18 @@ impl Replay {
     pub(crate) fn own_space(&self, owner: AddressOwner) -> u64 {
         match owner {
             AddressOwner::Process(pid) => space_of_process(&self.processes, pid, true),
-            other => space_of_no_process(other),
+            other => self.space_of_no_process(other),
+        }
+    }
+
+    /// Returns the number of the address space of the kernel, which changes as symbols come and go, or of guests and the hypervisor.
+    fn space_of_no_process(&self, owner: AddressOwner) -> u64 {
+        match owner {
+            AddressOwner::Kernel => 1 << 63 | self.kernel.changes(),
+            AddressOwner::GuestKernel => 1,
+            AddressOwner::Guest => 2,
+            AddressOwner::Hypervisor => 3,
+            _ => 0,
         }
     }
 
@@ -356,6 +360,11 @@ impl Replay {
             let files = changed.join(", ");
             notes.push(format!(
                 "{files}: not the file that was recorded, so its functions have no names"
+            ));
+        }
+        for (file, doubt) in self.symbolizer.doubtful() {
+            notes.push(format!(
+                "{file}: it may not be the file that was recorded, and its functions others: {doubt}"
             ));
         }
         for (file, why) in self.symbolizer.left_out() {
@@ -453,6 +462,7 @@ impl Replay {
             Record::Mapping(mapping) => {
                 self.map(mapping, record.misc().cpu_mode());
             }
+            Record::Ksymbol(symbol) => self.kernel.take_symbol(symbol, &mut self.symbolizer),
             Record::Comm(comm) => {
                 let thread = comm.thread;
                 self.processes
@@ -477,28 +487,31 @@ impl Replay {
         if mapping.is_data {
             return;
         }
-        if mode == CpuMode::Kernel {
-            if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
-                self.symbolizer
-                    .set_kernel_reference(symbol, mapping.file_offset);
-            }
-            return;
+        let (start, len) = (mapping.address, mapping.len);
+        let addresses = start..start.saturating_add(len);
+        match mode {
+            CpuMode::Kernel => return self.kernel.map(mapping, addresses, &mut self.symbolizer),
+            // What a guest has mapped is none of the host's processes'.
+            CpuMode::GuestKernel | CpuMode::GuestUser => return,
+            _ => {}
         }
-        if let Some(FileIdentity::BuildId(id)) = mapping.file {
-            self.symbolizer.add_build_id(mapping.path, id);
-        }
-        let mapped = Mapped::new(
-            mapping.address..mapping.address.saturating_add(mapping.len),
-            mapping.file_offset,
-            mapping.path,
-        );
+        let identity = match mapping.file {
+            Some(record::FileIdentity::BuildId(id)) => FileIdentity::BuildId(id.into()),
+            Some(record::FileIdentity::Inode {
+                major,
+                minor,
+                inode,
+                generation,
+            }) => FileIdentity::Inode {
+                device: (major, minor),
+                inode,
+                generation,
+            },
+            _ => FileIdentity::Unknown,
+        };
+        let mapped = Mapped::new(addresses, mapping.file_offset, mapping.path).of(identity);
         self.processes.map(mapping.thread.pid, mapped);
     }
-}
-
-/// Returns the number of the address space of the kernel, or of guests and the hypervisor, of which nothing is known.
-fn space_of_no_process(owner: AddressOwner) -> u64 {
-    u64::from(owner != AddressOwner::Kernel)
 }
 
 /// Returns the number of the address space of a process, which it alone has if it is told apart.
@@ -508,8 +521,8 @@ fn space_of_process(processes: &Processes, pid: i32, is_told_apart: bool) -> u64
     } else {
         0
     };
-    // The first two are of no process.
-    u64::from(own) << 32 | (u64::from(processes.space(pid)) + 2)
+    // The first ones are of no process.
+    u64::from(own) << 32 | (u64::from(processes.space(pid)) + 4)
 }
 
 /// Returns true if the branches of an event's samples are the calls that have not returned.

@@ -181,8 +181,11 @@ impl Visit for Loading {
         raw: &RawRecord<'_>,
         record: &Record<'_>,
     ) -> Result<(), Error> {
-        if let Record::Comm(_) | Record::Fork(_) = record {
-            self.by_thread.clear();
+        match record {
+            Record::Comm(_) | Record::Fork(_) => self.by_thread.clear(),
+            // The kernel's part of a chain stands for something else.
+            Record::Ksymbol(_) => self.chains = KnownChains::default(),
+            _ => {}
         }
         let layout = replay.layout(event);
         self.losses.note(raw, layout)?;
@@ -491,10 +494,12 @@ impl Loading {
         notes.extend(replay.notes_on_names());
         let stacks = self.profile.events.iter().flat_map(|e| e.stacks.keys());
         let mut frames = stacks.flat_map(|stack| &stack.frames);
-        if !replay.has_kernel_symbols && frames.any(|f| self.profile.functions.get(*f).in_kernel) {
+        if !replay.symbolizer.has_kernel()
+            && frames.any(|f| self.profile.functions.get(*f).in_kernel)
+        {
             notes.push(
-                "the kernel's functions have no names: the file does not say that it is of this machine \
-                 and kernel, or kernel.kptr_restrict hides them"
+                "the kernel's functions have no names: by its build ID, or its release and the host's name, it was another \
+                 kernel, or kernel.kptr_restrict hides them"
                     .into(),
             );
         }

@@ -3,3 +3,4 @@
 mod apart;
 mod compressed;
 mod own_program;
+mod short_ids;

@@ -20,6 +20,7 @@ mod printed;
 mod record;
 mod report;
 mod report_of_chains;
+mod report_of_kernel;
 #[cfg(target_os = "linux")]
 mod stat;
 #[cfg(unix)]

@@ -172,7 +172,7 @@ int main(void) { for (;;) calling(); }
 ";
 
 /// Runs it for two tables of a process; returns the first.
-fn table(options: &[&str], pid: u32) -> String {
+pub(super) fn table(options: &[&str], pid: u32) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
     let usual = [
         "top",

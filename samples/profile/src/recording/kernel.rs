@@ -1,0 +1,112 @@
+//! The kernel of a recording: whether it is the one that runs here, and what it had where.
+
+use std::fs;
+use std::ops::Range;
+
+use quipu_perf_data::record::{FileIdentity, Ksymbol, Mapping};
+use quipu_perf_data::{BuildIdOwner, Features};
+use quipu_symbols::{KernelSymbols, Symbolizer, build_id_of_this_kernel, is_same_build_id};
+
+/// Name of the kernel's own mapping, before the name of a symbol.
+const KERNEL: &[u8] = b"[kernel.kallsyms]";
+
+/// The kernel that was recorded.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    /// True if its release and the host's name are those of here.
+    has_same_names: bool,
+    /// Its build ID.
+    id: Option<Vec<u8>>,
+    /// The build ID of the one that runs here.
+    own_id: Option<Vec<u8>>,
+    /// The number of mappings and symbols that came and went.
+    changes: u32,
+}
+
+impl Kernel {
+    /// Returns the kernel of a recording.
+    pub(super) fn of(features: &Features) -> Self {
+        let same = |recorded: &Option<String>, name: &str| {
+            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
+            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
+        };
+        let ids = features.build_ids.iter();
+        let mut of_kernel = ids.filter(|id| {
+            let file = id.path.rsplit(|byte| *byte == b'/').next();
+            let is_name = id.path.starts_with(b"[kernel.");
+            let is_file = file.is_some_and(|file| file.starts_with(b"vmlinux"));
+            id.owner == BuildIdOwner::Kernel && (is_name || is_file)
+        });
+        Self {
+            has_same_names: same(&features.os_release, "osrelease")
+                && same(&features.host_name, "hostname"),
+            id: of_kernel.next().map(|id| id.id.clone()),
+            own_id: build_id_of_this_kernel(),
+            changes: 0,
+        }
+    }
+
+    /// Returns the kernel that runs here.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_this_machine() -> Self {
+        Self {
+            has_same_names: true,
+            id: None,
+            own_id: None,
+            changes: 0,
+        }
+    }
+
+    /// Returns true if it is the one that runs here: by their build IDs where both have one, else by their names.
+    fn is_this_one(&self) -> bool {
+        match (&self.id, &self.own_id) {
+            (Some(id), Some(own)) => is_same_build_id(id, own),
+            _ => self.has_same_names,
+        }
+    }
+
+    /// Returns true if the recording is of this machine.
+    pub(super) fn is_of_this_machine(&self) -> bool {
+        self.is_this_one() && self.has_same_names
+    }
+
+    /// Returns how often what is where has changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.into()
+    }
+
+    /// Has addresses of the kernel named by the one that runs here, if it is that.
+    pub(super) fn name(&self, symbolizer: &mut Symbolizer) {
+        let is_this_one = self.is_this_one();
+        symbolizer.set_this_kernel(is_this_one);
+        let symbols = is_this_one.then(KernelSymbols::of_this_machine);
+        symbolizer.set_kernel(symbols.flatten());
+    }
+
+    /// Takes a mapping of the kernel or a module.
+    pub(super) fn map(
+        &mut self,
+        mapping: &Mapping<'_>,
+        addresses: Range<u64>,
+        symbolizer: &mut Symbolizer,
+    ) {
+        self.changes += 1;
+        if let Some(symbol) = mapping.path.strip_prefix(KERNEL) {
+            if let (None, Some(FileIdentity::BuildId(id))) = (&self.id, mapping.file) {
+                self.id = Some(id.to_owned());
+                self.name(symbolizer);
+            }
+            symbolizer.set_kernel_reference(symbol, mapping.file_offset);
+        }
+        symbolizer.map_kernel(addresses, mapping.path);
+    }
+
+    /// Takes a symbol that came or went.
+    pub(super) fn take_symbol(&mut self, symbol: &Ksymbol<'_>, symbolizer: &mut Symbolizer) {
+        self.changes += 1;
+        match symbol.is_removed {
+            true => symbolizer.remove_kernel_symbol(symbol.address),
+            false => symbolizer.add_kernel_symbol(symbol.address, symbol.len, symbol.name),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Names of the functions that compilers made as a program ran: read once for each process or file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+
+use crate::input::regular_file;
+use crate::jit::{self, Trusted};
+use crate::jitdump;
+use crate::left_out::LeftOut;
+use crate::locate::{self, RecordedAt};
+use crate::mapped_file::MappedFile;
+use crate::process_maps::{ProcessMaps, as_path};
+use crate::processes::Processes;
+use crate::table::{Symbol, SymbolTable};
+
+/// The tables that were read.
+#[derive(Debug, Default)]
+pub(crate) struct JitNames {
+    /// By the process whose compiler lists its functions.
+    maps: HashMap<i32, SymbolTable>,
+    dumps: HashMap<Arc<MappedFile>, SymbolTable>,
+    /// The files that are there and were not read, and why.
+    pub(crate) left_out: BTreeMap<String, LeftOut>,
+}
+
+/// What is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) at: RecordedAt,
+    /// True for files of any user.
+    pub(crate) of_others: bool,
+}
+
+impl JitNames {
+    /// Returns the function at an address of a process: of its own files, or of those of the processes that it was forked from.
+    pub(crate) fn find(
+        &mut self,
+        (processes, pid): (&Processes, i32),
+        address: u64,
+        reading: Reading,
+    ) -> Option<Symbol<'_>> {
+        let dumps = processes
+            .address_space(pid)
+            .map_or(&[][..], |space| space.jitdumps());
+        for dump in dumps {
+            if !self.dumps.contains_key(dump) {
+                let table = self.read_dump((processes, pid), dump, reading);
+                self.dumps.insert(dump.clone(), table);
+            }
+        }
+        let owners = || std::iter::once(pid).chain(processes.forked_from(pid).iter().copied());
+        for owner in owners() {
+            if !self.maps.contains_key(&owner) {
+                let table = self.read_map(processes, (owner, pid), reading);
+                self.maps.insert(owner, table);
+            }
+        }
+        let dumps = dumps.iter().filter_map(|dump| self.dumps.get(dump));
+        let maps = owners().filter_map(|owner| self.maps.get(&owner));
+        dumps.chain(maps).find_map(|table| table.find(address))
+    }
+
+    /// Returns true if a process, or one that it was forked from, has a file that lists functions.
+    pub(crate) fn are_there(processes: &Processes, pid: i32, at: RecordedAt) -> bool {
+        let owners = std::iter::once(pid).chain(processes.forked_from(pid).iter().copied());
+        let mut paths = owners.flat_map(|owner| paths_of(processes, (owner, pid), at).0);
+        paths.any(|path| path.exists())
+    }
+
+    fn read_map(
+        &mut self,
+        processes: &Processes,
+        (owner, sampled): (i32, i32),
+        reading: Reading,
+    ) -> SymbolTable {
+        let (paths, user) = paths_of(processes, (owner, sampled), reading.at);
+        let trusted = match reading.of_others {
+            true => Trusted::Everyone,
+            false => Trusted::Sampled(user),
+        };
+        for path in paths {
+            match jit::functions_in(&path, trusted) {
+                Ok(Some(table)) => return table,
+                Ok(None) => {}
+                Err(why) => {
+                    self.left_out.insert(path.display().to_string(), why);
+                }
+            }
+        }
+        SymbolTable::default()
+    }
+
+    fn read_dump(
+        &mut self,
+        (processes, pid): (&Processes, i32),
+        dump: &MappedFile,
+        reading: Reading,
+    ) -> SymbolTable {
+        let running = running(processes, pid, pid);
+        let in_root = running.map(|running| running.in_root(&dump.path));
+        for path in in_root.into_iter().chain([as_path(&dump.path)]) {
+            if !locate::is_there(dump, &path, reading.at) {
+                continue;
+            }
+            match regular_file(&path) {
+                Ok(Some(file)) => return jitdump::functions_in(file),
+                Ok(None) => {}
+                Err(error) => {
+                    self.left_out
+                        .insert(path.display().to_string(), error.into());
+                }
+            }
+        }
+        SymbolTable::default()
+    }
+}
+
+/// Returns the files in which the compiler of a process may list its functions, and the user of the process that was sampled.
+fn paths_of(
+    processes: &Processes,
+    (owner, sampled): (i32, i32),
+    at: RecordedAt,
+) -> (Vec<std::path::PathBuf>, Option<u32>) {
+    let of_sampled = running(processes, sampled, sampled);
+    let of_owner = match owner == sampled {
+        true => None,
+        false => running(processes, owner, sampled),
+    };
+    let user = of_sampled
+        .as_ref()
+        .and_then(|running| running.user_and_own_pid().0);
+    let paths = match owner == sampled {
+        true => jit::paths_of(owner, of_sampled.as_ref(), None),
+        false => jit::paths_of(owner, of_owner.as_ref(), of_sampled.as_ref()),
+    };
+    // What is in this /tmp is of processes of this machine.
+    let is_of_other = |path: &std::path::PathBuf| path.starts_with("/tmp") && !at.this_machine;
+    (
+        paths
+            .into_iter()
+            .filter(|path| !is_of_other(path))
+            .collect(),
+        user,
+    )
+}
+
+/// Returns a process of the recording if it still runs. One that the recording says nothing of but that `child` was forked from it
+/// has what that has.
+fn running(processes: &Processes, pid: i32, child: i32) -> Option<ProcessMaps> {
+    let own = processes.address_space(pid).filter(|space| space.len() > 0);
+    let space = own.or_else(|| processes.address_space(child))?;
+    ProcessMaps::of_recorded(pid, space)
+}
