@@ -136,8 +136,8 @@ impl Symbolizer {
         self
     }
 
-    /// Reads a `/tmp/perf-PID.map` also if it is of a user who is neither root, nor the one of this process, nor that of the process
-    /// it tells of as far as that runs.
+    /// Reads a `/tmp/perf-PID.map` also if it is of a user who is neither root, nor that of this process, nor that of the process
+    /// with this number while it runs.
     #[must_use]
     pub fn with_maps_of_others(mut self, yes: bool) -> Self {
         self.with_maps_of_others = yes;
