@@ -6,6 +6,7 @@ mod group;
 mod group_state;
 mod looks;
 mod pace;
+mod refusals;
 mod request;
 mod ring;
 mod schedule;

@@ -59,7 +59,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         self.looks.is_some()
     }
 
-    /// What zeroes a counter zeroes it on every CPU, and some CPU shows it.
+    /// Checks each CPU: a counter that is zeroed is zeroed on all of them, and some CPU shows it.
     fn look_at(&self, cpus: &[u32], slots: &[usize]) -> Result<()> {
         let Some(looks) = &self.looks else {
             return Ok(());

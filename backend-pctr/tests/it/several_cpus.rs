@@ -342,7 +342,7 @@ fn who_claimed_the_last_counter_is_told() {
     assert_eq!(buf[0][0].value, 3);
 }
 
-/// What zeroes a counter zeroes it on every CPU, so that a look at one shows it, without a sweep; but for an event that
+/// A counter that is zeroed is zeroed on every CPU, so that a look at one shows it, without a sweep; but for an event that
 /// does not occur there.
 #[test]
 fn a_counter_that_is_zeroed_shows_on_any_cpu() {
@@ -380,7 +380,7 @@ fn a_counter_that_is_zeroed_shows_on_any_cpu() {
     }
 }
 
-/// Where one CPU shows that the counters were zeroed, nothing of the others is taken for a count either.
+/// If one CPU shows that the counters were zeroed, nothing of the others is taken for a count either.
 #[test]
 fn what_one_cpu_shows_is_known_of_all() {
     let stop = |group: &mut SimGroup| group.disable().unwrap_err();

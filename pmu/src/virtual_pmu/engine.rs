@@ -12,6 +12,7 @@ use super::Drive;
 use super::cpu_thread::{Call, CpuThread};
 use super::group_state::GroupState;
 use super::pace::Pace;
+use super::refusals::{not_looked_at, not_scheduled, unknown, wrong_thread};
 use super::schedule::{CpuContext, NEVER, Schedule, is_out_of_reach, written};
 use super::scheduled_group::ScheduledGroup;
 use super::times::State;
@@ -371,11 +372,12 @@ impl<P: Pmu> Core<P> {
                 return Err(e);
             }
             let mut times = state.times();
-            let (enabled, running) = times.at(self.clock.now());
-            // Who takes turns has no exact count anyway.
-            let would_be_exact = running == enabled && self.drive == Drive::Background;
-            if would_be_exact && group.looks.is_unreported() {
-                return Err(self.not_looked_at(cpu));
+            if self.drive == Drive::Background && group.looks.is_unreported() {
+                // Who takes turns has no exact count anyway.
+                let (enabled, running) = times.at(self.clock.now());
+                if running == enabled {
+                    return Err(not_looked_at(cpu));
+                }
             }
             let mut overdue = state.wrap_missed.load(Ordering::Relaxed);
             let mut looked = false;
@@ -437,11 +439,11 @@ impl<P: Pmu> Core<P> {
                 }
             }
             if times.state == State::Error {
-                return Err(self.not_scheduled(cpu));
+                return Err(not_scheduled(cpu));
             }
             if overdue {
                 state.wrap_missed.store(true, Ordering::Relaxed);
-                return Err(self.unknown(cpu, state));
+                return Err(unknown(cpu, state));
             }
             if times.state == State::Active {
                 if looked {
@@ -499,35 +501,6 @@ impl<P: Pmu> Core<P> {
             self.with(group.cpu, |schedule, at| schedule.recover(at, group));
         }
         error
-    }
-
-    fn not_scheduled(&self, cpu: u32) -> Error {
-        Error::new(
-            ErrorKind::CounterInErrorState,
-            format!("read a pinned group on CPU {cpu}"),
-        )
-        .with_reason("it could not be put on the PMU when it was enabled")
-        .with_hint("disable other pinned groups, then enable this one again")
-    }
-
-    fn not_looked_at(&self, cpu: u32) -> Error {
-        let attempted = format!("vouch for a group on CPU {cpu}");
-        Error::new(ErrorKind::Interference, attempted).with_reason(
-            "its counters were not looked at in time: one that another process zeroed would not have shown, and \
-             the count may be too low",
-        )
-    }
-
-    fn unknown(&self, cpu: u32, state: &GroupState) -> Error {
-        let limit = Duration::from_nanos(state.wrap_timeout.load(Ordering::Relaxed));
-        Error::new(
-            ErrorKind::CounterInErrorState,
-            format!("read a group on CPU {cpu}"),
-        )
-        .with_reason(format!(
-            "its counters went unread for more than {limit:?}, in which one can have wrapped unseen"
-        ))
-        .with_hint("reset the group, and read it more often than that")
     }
 
     /// Returns true in the process that the registers are of.
@@ -613,11 +586,6 @@ impl Reader {
             *slot = now;
         }
     }
-}
-
-pub(super) fn wrong_thread(attempted: &str) -> Error {
-    Error::new(ErrorKind::WrongThread, attempted)
-        .with_reason("these counters can only be driven by the thread that opened the first group")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use quipu_hal::{Attributes, EventInfo, Group, Part, ReadBuf, Result, Simultaneity};
 
-use super::engine::{Engine, Reader, wrong_thread};
+use super::engine::{Engine, Reader};
 use super::looks::Looks;
+use super::refusals::wrong_thread;
 use super::scheduled_group::{Member, ScheduledGroup};
 use crate::Pmu;
 use crate::clock::nanoseconds;
