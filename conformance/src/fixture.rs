@@ -100,6 +100,12 @@ pub trait Fixture: Send + Sync {
     /// Lets about that many nanoseconds go by, and the backend rotate meanwhile.
     fn pass(&self, nanoseconds: u64);
 
+    /// Returns the number of calls of which a check of many makes one, where calls work on the target in amounts that
+    /// differ, as threads do that get to each of many CPUs to read it.
+    fn calls_in_one(&self) -> u64 {
+        1
+    }
+
     /// Returns the nanoseconds for which the target has run so far, where it shares its CPU and so runs
     /// for less time than [`pass`](Self::pass) lets go by. Checks then pass more.
     fn time_on_cpu(&self) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! An event map from a table: for the simulated PMU, and for tests.
+//! An event map from a table: for the simulated PMU, for tests, and for a backend with few events.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use quipu_hal::{
     ResolvedEvent, Result, Scheme, SlotSet,
 };
 
-/// An [`EventMap`] of simulated events.
+/// An [`EventMap`] of simulated events, or of those of a [scheme](Self::scheme) of the caller's.
 ///
 /// An event is entered under its native name with its number, and is found by that name, by that
 /// number as a raw event, and by every event it is [also](Self::also) entered as.
@@ -30,6 +30,7 @@ use quipu_hal::{
 #[derive(Debug, Clone)]
 pub struct TableMap {
     cpu: CpuModel,
+    scheme: Option<&'static str>,
     entries: Vec<Entry>,
     index: HashMap<Event, usize>,
 }
@@ -55,9 +56,29 @@ impl TableMap {
                 Scheme::Simulated,
                 Vec::new(),
             ),
+            scheme: None,
             entries: Vec::new(),
             index: HashMap::new(),
         }
+    }
+
+    /// Has events encoded as [`Encoding::Other`] of this scheme: the first word is the event's number, the second the
+    /// levels, 1 for user mode and 2 for the kernel.
+    ///
+    /// ```
+    /// use quipu_hal::{Encoding, Event, EventInfo, EventMap, Filter, SlotSet};
+    /// use quipu_pmu::TableMap;
+    ///
+    /// let info = EventInfo::counter("DIV_BUSY").honouring(Filter::LEVELS);
+    /// let map = TableMap::new().scheme("kpc").event(7, info, SlotSet::general(0b1));
+    /// let found = map.resolve(&Event::Named("DIV_BUSY".into()), Filter::USER_ONLY)?;
+    /// assert_eq!(found.encoding, Encoding::Other { scheme: "kpc", words: [7, 1, 0, 0] });
+    /// # Ok::<(), quipu_hal::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scheme(mut self, scheme: &'static str) -> Self {
+        self.scheme = Some(scheme);
+        self
     }
 
     /// Sets the description of the CPU.
@@ -115,12 +136,21 @@ impl EventMap for TableMap {
         if !ignored.is_empty() {
             let attempted = format!("filter {}", entry.info.name);
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
-                .with_reason("the simulated PMU distinguishes only user and kernel mode"));
+                .with_reason("only user and kernel mode are distinguished"));
         }
-        let mut select = SimSelect::new(entry.number);
-        select.user = filter.contains(Filter::USER);
-        select.kernel = filter.contains(Filter::KERNEL);
-        let encoding = Encoding::Simulated(select.bits());
+        let [user, kernel] = [Filter::USER, Filter::KERNEL].map(|level| filter.contains(level));
+        let encoding = match self.scheme {
+            Some(scheme) => {
+                let levels = u64::from(user) | u64::from(kernel) << 1;
+                let words = [entry.number.into(), levels, 0, 0];
+                Encoding::Other { scheme, words }
+            }
+            None => {
+                let mut select = SimSelect::new(entry.number);
+                (select.user, select.kernel) = (user, kernel);
+                Encoding::Simulated(select.bits())
+            }
+        };
         Ok(ResolvedEvent::new(
             encoding,
             entry.slots,
@@ -132,8 +162,12 @@ impl EventMap for TableMap {
 impl TableMap {
     fn unknown(&self, event: &Event) -> Error {
         let name = event.to_string();
-        let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {name}"))
-            .with_reason("the simulated PMU has no such event");
+        let reason = match self.scheme {
+            None => "the simulated PMU has no such event",
+            Some(_) => "there is no such event",
+        };
+        let error =
+            Error::new(ErrorKind::UnsupportedEvent, format!("count {name}")).with_reason(reason);
         let names = self.entries.iter().map(|entry| &*entry.info.name);
         match nearest_of(&name, names).first() {
             Some(nearest) => error.with_hint(format!("the nearest name is {nearest}")),
