@@ -94,14 +94,18 @@ pub fn run(stat: &Stat) -> Result<ExitCode, Failure> {
 }
 
 fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, Failure> {
-    if options.overhead {
-        return overhead::run(options);
-    }
     let plan = Plan::new(options)?;
     // With a keeper, what is named is its file.
     let file = options.output.clone().filter(|_| keeper.is_none());
-    let output = Output::open_to(options, file)?;
+    let mut output = Output::open_to(options, file)?;
     let backends = Backends::of(&plan)?;
+    if options.overhead {
+        let status = overhead::report(&plan, &backends, &mut output)?;
+        if plan.command.is_empty() {
+            output.finish()?;
+            return Ok(status);
+        }
+    }
     let mut session = Session::new(&plan, &backends, output)?;
     session.keeper = keeper;
     let status = session.run()?;

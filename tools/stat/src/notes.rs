@@ -45,7 +45,7 @@ pub fn notes(
         let narrow = name.strip_suffix(":u").unwrap_or(name);
         let by_wait4 = |row: &Row| row.backend == Some(uncounted::WAIT4) && &*row.name == narrow;
         if !rows.iter().any(by_wait4) {
-            notes.opened(name, event);
+            notes.opened(name, event, interval);
         }
     }
     notes.0
@@ -106,10 +106,10 @@ impl Notes {
         }
     }
 
-    fn opened(&mut self, name: &str, event: &SetEvent) {
+    fn opened(&mut self, name: &str, event: &SetEvent, interval: Option<Duration>) {
         let Some(info) = event.info() else { return };
         if let Some(backend) = event.backend() {
-            self.counted_by(backend, name, event.fell_back_to_cpus());
+            self.counted_by(backend, name, event.fell_back_to_cpus(), interval.is_some());
         }
         let levels = event.spec().filter & Filter::LEVELS;
         let ignores_levels = !info.honours.intersects(Filter::LEVELS);
@@ -139,7 +139,13 @@ impl Notes {
     }
 
     /// Notes the CPUs that were counted in place of the command.
-    fn counted_by(&mut self, backend: &str, name: &str, on_cpus: Option<&Target>) {
+    fn counted_by(
+        &mut self,
+        backend: &str,
+        name: &str,
+        on_cpus: Option<&Target>,
+        in_intervals: bool,
+    ) {
         let about = format!("counted by {backend}");
         if let Some(cpus) = on_cpus {
             self.add(
@@ -150,6 +156,10 @@ impl Notes {
                      it is unknown"
                 ),
             );
+            if in_intervals {
+                let text = "each interval has what reading it took on these CPUs, too";
+                self.add(&about, name, text);
+            }
         }
     }
 

@@ -137,10 +137,10 @@ pub struct Options {
     #[arg(short, long, conflicts_with_all = ["event", "detailed", "metrics", "topdown"], help_heading = "What")]
     pub null: bool,
 
-    /// Measure no command, but what starting, reading and stopping these events adds to their own
-    /// counts, on the thread that does it
-    #[arg(long, conflicts_with_all = ["command", "null", "pid", "tid", "all_cpus", "cpus", "cgroup",
-          "backend", "simulate", "repeat", "interval_print", "timeout"], help_heading = "What")]
+    /// Measure what starting, reading and stopping these events adds to their own counts, on the thread
+    /// that does it or the CPUs it is on; then the command, if there is one
+    #[arg(long, conflicts_with_all = ["null", "pid", "tid", "cgroup", "repeat", "interval_print",
+          "timeout"], help_heading = "What")]
     pub overhead: bool,
 
     #[command(flatten)]

@@ -5,33 +5,39 @@ use std::sync::Arc;
 
 use quipu::{EventSet, Target};
 
-use crate::names::Names;
 use quipu_shell::Failure;
+use quipu_shell::target::Scope;
 
-use super::events;
-use super::options::Options;
+use super::backend::Backends;
+use super::plan::Plan;
 use super::reasons;
 use super::report::Output;
 use super::report::overhead::OverheadRow;
 use super::sets;
 
-/// Measures a set of the events on the calling thread and reports what it counts of itself.
-pub fn run(options: &Options) -> Result<ExitCode, Failure> {
-    let names = options.names.choose()?;
-    let native = Names::native(names.as_ref());
-    let requests = events::requests(options, false, native)?;
-    let mut output = Output::open(options)?;
+/// Measures a set of the events on the calling thread, or on the CPUs where the backend counts CPUs only, and reports
+/// what it counts of itself.
+pub fn report(plan: &Plan, backends: &Backends, output: &mut Output) -> Result<ExitCode, Failure> {
+    let requests = &plan.requests;
+    let target = match &plan.scope {
+        Scope::Cpus(cpus) => cpus.clone(),
+        _ => Target::CurrentThread,
+    };
     let mut builder = EventSet::builder();
     builder
-        .events(&requests)?
-        .target(Target::CurrentThread)
-        .user_mode_fallback(true);
-    if let Some(names) = &names {
+        .events(requests)?
+        .target(target)
+        .user_mode_fallback(true)
+        .cpu_fallback(true);
+    if let Some(names) = &plan.names {
         builder.machine(Arc::clone(&names.machine));
+    }
+    if let Some(backends) = &backends.counting {
+        builder.backends(backends.iter().cloned());
     }
     let mut set = builder.open()?;
     let measured = set.calibrate()?;
-    let typed = sets::names(&requests, set.events());
+    let typed = sets::names(requests, set.events());
     let events = set.events().iter().zip(typed).zip(measured);
     let rows: Vec<OverheadRow> = events
         .filter(|((event, _), _)| !requests[event.request()].optional || event.info().is_some())
@@ -44,7 +50,6 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         })
         .collect();
     output.overhead(&rows);
-    output.finish()?;
     let known = rows.iter().any(|row| row.overhead.is_ok());
     Ok(ExitCode::from(if known { 0 } else { Failure::STATUS }))
 }

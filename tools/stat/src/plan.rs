@@ -216,7 +216,9 @@ fn scope(options: &Options) -> Result<Scope, Failure> {
     if !options.cgroup.is_empty() {
         return Ok(Scope::cgroups(&options.cgroup, options.target.cpu_list()?));
     }
-    options.target.scope()?.ok_or_else(|| {
+    let chosen = options.target.scope()?;
+    // The overhead is that of this process, whatever runs.
+    chosen.or(options.overhead.then_some(Scope::Command)).ok_or_else(|| {
         Failure::usage(
             "nothing to count: give a command (quipu stat -- ls), a process (-p PID), or -a for \
              the whole machine; quipu stat --help shows examples",

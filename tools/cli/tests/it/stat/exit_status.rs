@@ -97,7 +97,7 @@ fn a_wrong_command_line_is_explained_and_nothing_runs() {
         (&["-p", "2147483647"], 125, "no such process"),
         (&["-G", "no/such/cgroup"], 125, "no/such/cgroup"),
         (&["--no-such-option"], 2, "--no-such-option"),
-        (&["--overhead"], 2, "--overhead"),
+        (&["--overhead", "-p", "1"], 2, "--overhead"),
     ] {
         if status == 125 && !perf_events {
             continue;

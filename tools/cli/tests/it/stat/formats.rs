@@ -239,6 +239,30 @@ fn colour_is_for_terminals_that_may_have_it() {
     );
 }
 
+/// Backends of bare registers have the largest; a command is counted after it.
+#[test]
+fn the_overhead_on_registers_is_told_before_a_command_is_counted() {
+    for simulated in ["msr:intel-v5", "amd64-2019:core"] {
+        let of = ["--simulate", simulated, "--overhead", "-e", "cycles"];
+        let alone = run(&of);
+        let said = stderr(&alone);
+        assert_eq!(alone.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("start to stop") && said.contains("cycles"),
+            "{said}"
+        );
+        assert!(!said.contains("seconds time elapsed"), "{said}");
+        let before = run(&[&of[..], &["--", "true"]].concat());
+        let said = stderr(&before);
+        assert_eq!(before.status.code(), Some(0), "{said}");
+        let overhead = said.find("start to stop").expect("the overhead");
+        assert!(
+            overhead < said.find("seconds time elapsed").expect("the counts"),
+            "{said}"
+        );
+    }
+}
+
 /// A set counts no page fault of its own, and its clock cannot run backwards.
 #[test]
 fn the_overhead_of_a_set_is_told_by_event_under_the_names_that_were_typed() {

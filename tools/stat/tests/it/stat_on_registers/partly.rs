@@ -99,7 +99,7 @@ impl MsrBus for SlowBus {
     }
 }
 
-/// What is left of a time of which less than a twentieth was counted says nothing of the rest.
+/// Less than a twentieth of the time says nothing of the rest.
 #[test]
 fn too_little_of_a_disturbed_count_is_no_count() {
     for (before, counted) in [(1, false), (2, true)] {
