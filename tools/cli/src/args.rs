@@ -55,6 +55,14 @@ impl Colour {
     }
 }
 
+/// The arguments of a command that this system does not have, whatever they are.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Refused {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<std::ffi::OsString>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
@@ -66,10 +74,7 @@ pub(crate) enum Command {
     /// Take samples (only on Linux)
     #[cfg(not(target_os = "linux"))]
     #[command(disable_help_flag = true)]
-    Record {
-        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<std::ffi::OsString>,
-    },
+    Record(Refused),
     /// Show what was recorded, function by function
     Report(Deferred<report::Options>),
     /// Print every sample that was recorded, a line each
@@ -81,6 +86,10 @@ pub(crate) enum Command {
     /// Show the functions that are hot now, as they run
     #[cfg(target_os = "linux")]
     Top(Deferred<top::Options>),
+    /// Show the functions that are hot now (only on Linux)
+    #[cfg(not(target_os = "linux"))]
+    #[command(disable_help_flag = true)]
+    Top(Refused),
     /// List the events that can be counted
     List(Deferred<list::Options>),
     /// Show what this machine can count, and why the rest cannot be counted

@@ -64,8 +64,8 @@ where
         #[cfg(target_os = "linux")]
         Command::Record(options) => record::run(&options),
         #[cfg(not(target_os = "linux"))]
-        Command::Record { .. } => Err(Failure::usage(
-            "record samples with perf_event_open, which only Linux has; \
+        Command::Record(_) | Command::Top(_) => Err(Failure::usage(
+            "record and top sample with perf_event_open, which only Linux has; \
              report shows what was recorded there, from the file and the programs it names",
         )),
         Command::Report(options) => report::run(&options),

@@ -12,9 +12,13 @@ pub mod command;
 pub mod control;
 pub mod event_files;
 mod failure;
+#[cfg(target_os = "linux")]
+pub mod left_behind;
 pub mod numbers;
 #[cfg(unix)]
 pub mod signals;
+#[cfg(unix)]
+pub mod standard_input;
 #[cfg(unix)]
 pub mod target;
 #[cfg(unix)]

@@ -9,6 +9,7 @@
 pub mod aggregate;
 #[doc(hidden)]
 pub mod backend;
+mod command_notes;
 #[doc(hidden)]
 pub mod derived;
 #[doc(hidden)]

@@ -18,6 +18,7 @@ use quipu_shell::{Failure, command, tasks};
 
 use super::aggregate::Aggregation;
 use super::backend::Backends;
+use super::command_notes::CommandNotes;
 use super::file::Keep;
 use super::lines::Lines;
 use super::metrics;
@@ -47,6 +48,7 @@ pub struct Session<'a> {
     /// Keeper of the counts, if they are kept, and why it has failed.
     pub(super) keeper: Option<Box<dyn Keep>>,
     not_kept: Option<Failure>,
+    command: CommandNotes,
 }
 
 /// One measurement.
@@ -159,6 +161,7 @@ impl<'a> Session<'a> {
                 .transpose()?,
             keeper: None,
             not_kept: None,
+            command: CommandNotes::new(plan),
         })
     }
 
@@ -223,6 +226,7 @@ impl<'a> Session<'a> {
         let mut notes = last.as_ref().map_or_else(Vec::new, |sets| {
             notes(sets, &rows, assumed_cpu, self.plan.interval)
         });
+        notes.extend(self.command.take(runs));
         if let Some(taken) = notes::taken_over(self.backends) {
             self.output.write_warning(&taken);
             notes.push(taken);
@@ -251,12 +255,16 @@ impl<'a> Session<'a> {
     }
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
+        self.command.before_run();
         let suspended = command::suspend(&self.plan.command, self.plan.command_cpus())?;
         if self.plan.scope != Scope::Command {
             // After the command was made, so that it keeps the limit it is used to.
             tasks::raise_open_file_limit();
         }
         let command = suspended.as_ref().map(SuspendedCommand::pid);
+        if let Some(command) = command {
+            self.command.has_process(command);
+        }
         let mut sets = Sets::open(self.plan, self.backends, command)?;
         if let Some(keeper) = &mut self.keeper {
             keeper.begin(self.plan, &sets, command)?;
@@ -286,7 +294,9 @@ impl<'a> Session<'a> {
                 let running = suspended
                     .resume()
                     .map_err(|e| command::not_executed(&self.plan.command[0], &e))?;
-                Some(self.wait_for_command(running, &mut run)?)
+                let exit = self.wait_for_command(running, &mut run)?;
+                self.command.has_ended();
+                Some(exit)
             }
             None => {
                 self.announce();

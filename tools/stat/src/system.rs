@@ -6,14 +6,15 @@ cfg_if::cfg_if! {
         mod linux;
 
         pub(super) use linux::{
-            anchors, check_supported, cpu_topology, every_process, kernel_mode_hint, thread_name,
+            Begun, anchors, begun, check_supported, cpu_topology, every_process, kernel_mode_hint,
+            left_behind, thread_name,
         };
     } else {
         mod elsewhere;
 
         pub(super) use elsewhere::{
-            anchors, check_supported, cpu_topology, every_process, kernel_mode_hint,
-            thread_name,
+            Begun, anchors, begun, check_supported, cpu_topology, every_process, kernel_mode_hint,
+            left_behind, thread_name,
         };
     }
 }

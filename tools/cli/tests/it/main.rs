@@ -11,6 +11,8 @@ mod info;
 #[cfg(unix)]
 mod interrupted;
 mod list;
+#[cfg(not(target_os = "linux"))]
+mod only_linux;
 #[cfg(unix)]
 mod pctr;
 #[cfg(target_os = "linux")]

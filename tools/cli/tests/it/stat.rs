@@ -15,6 +15,7 @@ mod presets;
 mod privileges;
 mod probes;
 mod programs;
+mod shared_input;
 mod signals;
 mod sources;
 mod targets;

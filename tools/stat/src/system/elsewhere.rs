@@ -59,3 +59,17 @@ pub(in super::super) fn anchors() -> Option<Infallible> {
 pub(in super::super) fn kernel_mode_hint() -> Option<String> {
     None
 }
+
+/// The time at which a command was begun, of which nothing is known here.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum Begun {}
+
+/// Returns `None`: other systems do not show it in a way that Quipu reads.
+pub(in super::super) fn begun(_: i32) -> Option<Begun> {
+    None
+}
+
+/// Returns nothing, likewise.
+pub(in super::super) fn left_behind(begun: Begun) -> Vec<String> {
+    match begun {}
+}

@@ -6,6 +6,7 @@ use quipu_linux::privileges::Privileges;
 use quipu_linux::topology::Topology;
 
 use quipu_shell::Failure;
+pub(in super::super) use quipu_shell::left_behind::{Begun, left_behind};
 
 use super::super::aggregate::CpuPosition;
 use super::super::options::Options;
@@ -40,6 +41,11 @@ pub(in super::super) fn every_process() -> Result<Vec<Target>, Failure> {
         .map_err(|e| Failure::new(format_args!("cannot find the processes in /proc: {e}")))?;
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(ids.map(Target::Process).collect())
+}
+
+/// Returns the time at which a process was made, if that can be read.
+pub(in super::super) fn begun(process: i32) -> Option<Begun> {
+    Begun::of(process)
 }
 
 /// Returns the name of a thread (proc_pid_comm(5)); that of a thread that has ended is empty.
