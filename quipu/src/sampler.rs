@@ -320,24 +320,30 @@ impl SamplerBuilder {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted)
                 .with_reason("it counts and takes no samples"));
         }
-        self.check_listed()?;
+        if self.backend.is_none() {
+            let machine = self.machine.as_deref();
+            let machine = machine.unwrap_or_else(|| Machine::this());
+            self.events
+                .iter()
+                .try_for_each(|event| machine.check_sampling(event))?;
+        }
         Ok(Sampler {
             open: Open::new(self)?,
         })
     }
+}
 
-    /// Refuses events of the CPU's counters if the event database does not list the backend that samples, unless it was
-    /// asked for.
-    fn check_listed(&self) -> Result<()> {
-        let machine = Machine::this();
-        let event = self
-            .events
-            .iter()
-            .find(|spec| machine.is_of_counters(&spec.event));
-        let (Some(event), None, false) = (event, &self.backend, Open::BACKEND.is_empty()) else {
+impl Machine {
+    /// Checks that the event database lists the backend that takes samples, if the event is one of the CPU's counters.
+    ///
+    /// # Errors
+    /// [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) if it lists others alone; as
+    /// [`for_counters`](Self::for_counters) if none of those can be used.
+    pub fn check_sampling(&self, event: &EventSpec) -> Result<()> {
+        if Open::BACKEND.is_empty() || !self.is_of_counters(&event.event) {
             return Ok(());
-        };
-        let backends = machine.for_counters()?;
+        }
+        let backends = self.for_counters()?;
         if backends.iter().any(|b| b.name() == Open::BACKEND) {
             return Ok(());
         }
@@ -348,7 +354,10 @@ impl SamplerBuilder {
                     "the event database lists {} for this CPU, which takes no samples",
                     listed.join(", ")
                 ))
-                .with_hint(format!("name the backend {}, which does", Open::BACKEND)),
+                .with_hint(format!(
+                    "list the backend {} for it in an event file, or name it where one can",
+                    Open::BACKEND
+                )),
         )
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use quipu::msr::sim::{Generation, SimulatedMsrs};
 use quipu::msr::{MsrPmu, Options};
+#[cfg(all(target_os = "linux", feature = "sampling"))]
+use quipu::{Event, EventSpec};
 use quipu::{EventSet, Machine, NativeEvents, Target};
 use quipu_events::{Database, Interface};
 use quipu_hal::{Backend, Capabilities, ErrorKind, EventMap, Group, GroupSpec};
@@ -230,4 +232,23 @@ fn a_register_that_was_not_put_back_is_reported_once() {
     );
     assert_eq!(machine.for_counters().expect("it is listed").len(), 1);
     assert_eq!(machine.restore_failures().len(), 1, "and afterwards");
+}
+
+/// Samples are Linux's alone: events of the CPU's counters want it among those listed, other events do not.
+#[cfg(all(target_os = "linux", feature = "sampling"))]
+#[test]
+fn events_are_sampled_if_the_backend_that_samples_is_listed() {
+    let sampled = |listed, event: &str| {
+        let machine = machine(listed);
+        machine.check_sampling(&EventSpec::new(Event::Named(event.to_owned())))
+    };
+    let refused = sampled(r#""sim", "pctr""#, EVENT).expect_err("neither samples");
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    let reason = refused.reason().unwrap_or_default();
+    assert!(reason.contains("lists sim, pctr for this CPU"), "{reason}");
+    sampled(r#""sim", "pctr""#, "no-such-event").expect("it is not the CPU's");
+    match quipu::linux_backend() {
+        Ok(_) => sampled(r#""sim", "linux""#, EVENT).expect("Linux is listed"),
+        Err(refused) => assert!(refused.hint().is_some(), "perf_event_open is not permitted"),
+    }
 }

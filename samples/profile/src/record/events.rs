@@ -1,6 +1,6 @@
 //! Which events are sampled, and how often.
 
-use quipu::{Attributes, Event, EventSpec, Filter, Hardware, NativeEvents, Software};
+use quipu::{Attributes, Event, EventSpec, Filter, Hardware, Machine, NativeEvents, Software};
 use quipu_hal::{Backend, Features, Precision};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{Rate, SampledEvent};
@@ -35,7 +35,12 @@ pub(super) struct Events {
 pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events, Failure> {
     let mut events = if options.sampling.event.is_empty() {
         let features = Backend::capabilities(backend).features;
-        default_event(features.contains(Features::HARDWARE_EVENTS))
+        default_event(match features.contains(Features::HARDWARE_EVENTS) {
+            true => Machine::this()
+                .check_sampling(&Hardware::Cycles.into())
+                .map_err(|e| e.reason().unwrap_or(e.attempted()).to_owned()),
+            false => Err("there is no CPU PMU here".to_owned()),
+        })
     } else {
         named(&options.sampling.event)?
     };
@@ -83,13 +88,17 @@ pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events
     Ok(events)
 }
 
-fn default_event(has_pmu: bool) -> Events {
-    let (event, note) = if has_pmu {
-        let cycles = EventSpec::new(Hardware::Cycles);
-        (cycles.with_precision(Precision::Best), None)
-    } else {
-        let note = "there is no CPU PMU here: sampling cpu-clock instead of cycles";
-        (EventSpec::new(Software::CpuClock), Some(note))
+/// Returns the cycles of the CPU, or the clock if these cannot be sampled, for this reason.
+fn default_event(cycles: Result<(), String>) -> Events {
+    let (event, note) = match cycles {
+        Ok(()) => {
+            let cycles = EventSpec::new(Hardware::Cycles);
+            (cycles.with_precision(Precision::Best), None)
+        }
+        Err(reason) => {
+            let note = format!("{reason}: sampling cpu-clock instead of cycles");
+            (EventSpec::new(Software::CpuClock), Some(note))
+        }
     };
     Events {
         list: vec![sampled(event)],
@@ -97,7 +106,7 @@ fn default_event(has_pmu: bool) -> Events {
         attributes: Attributes::default(),
         reads_groups: false,
         weak: vec![false],
-        notes: note.into_iter().map(str::to_owned).collect(),
+        notes: note.into_iter().collect(),
     }
 }
 
@@ -222,7 +231,8 @@ mod tests {
 
     #[test]
     fn without_a_pmu_the_clock_is_sampled_and_that_is_said() {
-        let (with, without) = (default_event(true), default_event(false));
+        let none = Err("there is no CPU PMU here".to_owned());
+        let (with, without) = (default_event(Ok(())), default_event(none));
         assert_eq!(with.list[0].event.to_string(), "cycles:P");
         assert_eq!(with.notes, [""; 0]);
         assert_eq!(without.list[0].event.to_string(), "cpu-clock");

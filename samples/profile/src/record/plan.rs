@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use quipu::Target;
+use quipu::{Machine, Target};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
     BranchSampleType, ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerFlags,
@@ -61,6 +61,9 @@ impl RecordPlan {
         let scope = scope(options)?;
         let backend = quipu::linux_backend()?;
         let mut events = events::events(options, &backend)?;
+        for sampled in &events.list {
+            Machine::this().check_sampling(&sampled.event)?;
+        }
         let notes = std::mem::take(&mut events.notes);
         let (names, weak) = (events.names(), std::mem::take(&mut events.weak));
         let mut spec = spec(options, events, &scope)?;
