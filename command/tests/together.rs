@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use std::sync::Barrier;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use quipu_command::SuspendedCommand;
@@ -22,7 +22,7 @@ fn a_command_executes_while_those_made_with_it_are_suspended() {
                 SuspendedCommand::of(Command::new("true")).expect("a process")
             };
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(make)).collect();
-            let made = threads.into_iter().map(|thread| thread.join());
+            let made = threads.into_iter().map(ScopedJoinHandle::join);
             made.map(|made| made.expect("no panic")).collect()
         });
         for command in commands {
