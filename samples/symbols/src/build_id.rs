@@ -4,9 +4,6 @@ use object::Endianness;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::NoteIterator;
 
-/// The length at which IDs are written where their length is not (perf before 5.10, simpleperf).
-const PADDED: usize = 20;
-
 /// Returns true if two IDs are the same: one may be padded with zeros (`dso__build_id_equal`, `tools/perf/util/dso.c`).
 pub fn is_same_build_id(a: &[u8], b: &[u8]) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
@@ -20,17 +17,17 @@ pub fn is_same_build_id(a: &[u8], b: &[u8]) -> bool {
 
 /// Returns the forms in which an ID may be written: as it is, without what it may be padded with, and padded.
 pub(crate) fn forms(id: &[u8]) -> Vec<Vec<u8>> {
-    /// Of MD5 and UUIDs, and of lld's `--build-id=fast`.
-    const SHORT: [usize; 2] = [16, 8];
+    /// As older tools write all of them, of MD5 and UUIDs, and of lld's `--build-id=fast`.
+    const LENGTHS: [usize; 3] = [20, 16, 8];
     let of_length = |len| {
         let mut form = id.to_vec();
         form.resize(len, 0);
         form
     };
-    let lengths = [id.len(), PADDED].into_iter().chain(SHORT);
+    let others = LENGTHS.into_iter().filter(|len| *len != id.len());
+    let lengths = std::iter::once(id.len()).chain(others);
     let mut forms: Vec<_> = lengths.map(of_length).collect();
     forms.retain(|form| is_same_build_id(form, id));
-    forms.dedup();
     forms
 }
 

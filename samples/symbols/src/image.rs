@@ -1,7 +1,7 @@
 //! A file that was mapped, as far as it is read.
 
 use std::io::Cursor;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -97,11 +97,5 @@ impl Image {
         let name = self.names.entry(symbol.index);
         let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
         Some((name, address - symbol.start))
-    }
-}
-
-impl AsRef<Path> for ReadFile {
-    fn as_ref(&self) -> &Path {
-        &self.path
     }
 }
