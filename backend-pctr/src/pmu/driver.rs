@@ -290,6 +290,15 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let has_counted = |slot| state.last(slot).is_some_and(|(value, _)| value > 0);
         let shown = self.counters_of(slots).all(has_counted);
         self.values(&status, slots, raw);
+        // No counter wraps between two looks.
+        let went_back = |(slot, now): &(&usize, &u64)| {
+            state.last(**slot).is_some_and(|(before, _)| **now < before)
+        };
+        let back = slots.iter().zip(&*raw).find(went_back);
+        if let Some((&slot, _)) = back.filter(|_| state.kept() == kept) {
+            let reason = "its value went back, as when another process zeroes it";
+            return Err(disturbed(cpu, self.slots[slot], reason.to_owned()));
+        }
         self.check_reached(cpu, slots, raw, status.time_stamp, kept)?;
         Ok(shown)
     }
