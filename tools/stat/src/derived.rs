@@ -79,7 +79,31 @@ pub fn chosen(options: &Options, names: Option<&Names>) -> Result<Vec<Derived>, 
         return Ok(Vec::new());
     }
     let tables = Names::native(names).tables().map_err(Failure::new)?;
+    if options.topdown {
+        check_topdown(tables, options.td_level.unwrap_or(1))?;
+    }
     of_cpus(&wanted, tables, threads_share_cores())
+}
+
+/// Fails if there is no top-down analysis of these kinds of core, or none of a level.
+fn check_topdown(tables: &[CpuTable], level: u8) -> Result<(), Failure> {
+    let has_level = |level: u8| {
+        let name = format!("TopdownL{level}");
+        let mut metrics = tables.iter().flat_map(CpuTable::metrics);
+        metrics.any(|metric| metric.is_called(&name))
+    };
+    let Some(missing) = (1..=level).find(|level| !has_level(*level)) else {
+        return Ok(());
+    };
+    let cpus: Vec<&str> = tables.iter().map(CpuTable::id).collect();
+    let of_level = match missing {
+        1 => String::new(),
+        level => format!(" of level {level}"),
+    };
+    Err(Failure::usage(format_args!(
+        "--topdown: there is no top-down analysis{of_level} for {}; `quipu list metrics` lists the metrics of this CPU",
+        cpus.join(", ")
+    )))
 }
 
 /// Returns the metrics of these kinds of core that have one of the names, or are of a group that has; each is made of the

@@ -15,6 +15,7 @@ pub mod derived;
 #[doc(hidden)]
 pub mod events;
 mod file;
+mod implausible;
 #[doc(hidden)]
 pub mod lines;
 #[doc(hidden)]

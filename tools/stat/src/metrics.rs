@@ -7,6 +7,7 @@ use quipu::{Event, Hardware, Software};
 use quipu_hal::{Cache, CacheEvent, CacheResult};
 
 use super::derived::Derived;
+use super::implausible;
 use super::rows::{Metric, Row};
 
 impl Metric {
@@ -17,8 +18,9 @@ impl Metric {
     }
 }
 
-/// Gives every row its metric. `elapsed` is in seconds.
+/// Gives every row its metric, after a 0 that cannot be has been found to be no count. `elapsed` is in seconds.
 pub fn attach(rows: &mut [Row], elapsed: f64) {
+    implausible::mark(rows);
     for at in 0..rows.len() {
         rows[at].metric = metric(&rows[at], rows, elapsed);
     }

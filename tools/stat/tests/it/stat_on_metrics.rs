@@ -109,6 +109,26 @@ fn values(report: &str) -> Vec<(String, String)> {
     rows.filter_map(row).collect()
 }
 
+/// As where a hypervisor counts cycles alone.
+#[test]
+fn nothing_is_made_of_events_that_do_not_count() {
+    let filtered = |cycles| {
+        let mut script = script();
+        for (name, count) in &mut script.counts {
+            let is_counted = name.starts_with("ls_not_halted");
+            *count = if is_counted { cycles } else { 0 };
+        }
+        report("TopdownL1", script, |_| ())
+    };
+    let text = filtered(400_000_000);
+    assert_eq!(text.matches("<not counted>").count(), 5, "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let reason = "does not count here, as where a hypervisor filters events";
+    assert!(words.join(" ").contains(reason), "{text}");
+    // So few cycles may have retired nothing.
+    assert!(!filtered(1000).contains("<not counted>"));
+}
+
 #[test]
 fn level_1_is_exactly_what_was_counted() {
     let csv = report("TopdownL1", script(), |options| options.form.csv = true);
