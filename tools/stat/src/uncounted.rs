@@ -181,6 +181,7 @@ impl Span {
     }
 
     /// Returns the times enabled and running, in nanoseconds, with what was not counted as time not running.
+    #[cfg(target_os = "linux")]
     pub(super) fn times(self, [enabled, running]: [u64; 2]) -> [u64; 2] {
         let whole = enabled.max(self.cpu.as_nanos() as u64);
         match self.uncounted(Duration::from_nanos(enabled)) {

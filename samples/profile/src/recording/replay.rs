@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
 use std::time::SystemTime;
 
 use foldhash::HashMap;
