@@ -170,7 +170,7 @@ mod tests {
                 row.reason
                     .as_ref()
                     .is_some_and(|why| why.ends_with(DOES_NOT_COUNT))
-            )
+            );
         })
         .map(|row| row.name.to_string())
         .collect()
