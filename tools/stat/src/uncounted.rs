@@ -227,7 +227,7 @@ impl Span {
             } else {
                 row.count = Count::of_parts(value, row.count.is_estimate(), 1, 2);
                 row.disturbance = Some(format!(
-                    "{enabled:.1?} of {:.1?} on CPUs were; {}",
+                    "{enabled:.1?} of {:.1?} on CPUs were counted: {}",
                     self.cpu,
                     why()
                 ));
