@@ -18,6 +18,9 @@ use super::sets::Sets;
 /// process does: 60 us were measured. A machine that takes longer to make the process of a command takes longer for these.
 const BESIDE_COUNTERS: Duration = Duration::from_micros(250);
 
+/// An exec(2) takes so many times as long at most.
+const EXEC: u32 = 4;
+
 /// The name that stands in the place of a backend's where a count is wait4(2)'s.
 pub(super) const WAIT4: &str = "wait4";
 
@@ -55,6 +58,9 @@ pub(super) struct Span {
     beside: Duration,
     /// The number of processes that were made on the whole machine.
     forks: u32,
+    /// CPU time in which nothing is missed: a process that ends takes some behind its counters. An exec(2) that ends
+    /// them can be all that a command does.
+    least: Duration,
     /// True if there were no counters any more before.
     has_ended: bool,
 }
@@ -129,6 +135,7 @@ impl CpuTime {
                 .sum(),
             beside: self.beside,
             forks: u32::try_from(forks_since(self.forks[1])).unwrap_or(u32::MAX),
+            least: self.beside * EXEC,
             has_ended: self.has_ended,
         }
     }
@@ -154,6 +161,10 @@ impl CpuTime {
             cpu: now.saturating_sub(begun),
             beside: self.beside,
             forks: u32::try_from(forks_since(self.forks[0])).unwrap_or(u32::MAX),
+            least: match exit {
+                Some(_) => Duration::ZERO,
+                None => self.beside * EXEC,
+            },
             has_ended: false,
         }
     }
@@ -167,8 +178,10 @@ fn forks_since(before: u64) -> u64 {
 impl Span {
     /// Returns the part of the time in which a counter was not there that was enabled for so long in all.
     fn uncounted(self, enabled: Duration) -> Uncounted {
-        // An exec(2) takes longer than a fork. Of scripts that do nothing but fork, counters had two thirds at least.
-        const EXEC: u32 = 4;
+        if self.cpu <= self.least && !self.has_ended {
+            return Uncounted::Nothing;
+        }
+        // Of scripts that do nothing but fork, counters had two thirds at least.
         let of_forks = self.beside.saturating_mul(self.forks).min(self.cpu / 5 * 2);
         let beside = self.beside * EXEC + of_forks + self.cpu / 20;
         if enabled < self.cpu / 10 || (self.has_ended && enabled.is_zero()) {
@@ -264,6 +277,7 @@ mod tests {
             cpu: Duration::from_micros(cpu),
             beside: BESIDE_COUNTERS,
             forks,
+            least: Duration::ZERO,
             has_ended: false,
         };
         span.uncounted(Duration::from_micros(enabled))
@@ -287,7 +301,15 @@ mod tests {
         assert_eq!(uncounted(153_755, 3, 51_955), Part);
         // Beside whatever many other processes of the machine.
         assert_eq!(uncounted(153_755, 1000, 51_955), Part);
-        // What has not run has not been missed.
+        // What has not run has not been missed, and neither has the end of a process that was asleep.
         assert_eq!(uncounted(0, 0, 0), Nothing);
+        let asleep = Span {
+            cpu: Duration::from_micros(400),
+            beside: BESIDE_COUNTERS,
+            forks: 0,
+            least: BESIDE_COUNTERS * EXEC,
+            has_ended: false,
+        };
+        assert_eq!(asleep.uncounted(Duration::ZERO), Nothing);
     }
 }
