@@ -74,7 +74,7 @@ fn open_and_close(context: &Context<'_>) -> Outcome {
     context.need(Features::ANY_THREAD.union(Features::MULTIPLEXING))?;
     thread::scope(|scope| {
         let storm = || -> Outcome {
-            for _ in 0..25 {
+            for _ in 0..25 / context.fixture().calls_in_one() {
                 let mut group = context.open(&GroupSpec::single(event.clone()))?;
                 context.reading(&mut *group)?;
                 group.disable()?;
