@@ -263,7 +263,11 @@ impl Here {
     /// Returns a resource limit (getrlimit(2)).
     fn limit(self, resource: Resource) -> Option<Limit> {
         let (soft, hard) = getrlimit(resource).ok()?;
-        let bound = |limit| (limit != RLIM_INFINITY).then_some(limit);
+        #[allow(
+            clippy::useless_conversion,
+            reason = "rlim_t is as wide as long, which has 32 bits on some systems"
+        )]
+        let bound = |limit| (limit != RLIM_INFINITY).then_some(u64::from(limit));
         Some(Limit {
             soft: bound(soft),
             hard: bound(hard),

@@ -279,7 +279,7 @@ fn every_fault_gives_back(context: &Context<'_>) -> Outcome {
 
 fn use_once(context: &Context<'_>, event: &quipu_hal::EventSpec) -> Outcome {
     let mut group = context.open(&GroupSpec::new(vec![event.clone(); context.room(2)]))?;
-    context.cause(event, 3)?;
+    context.cause(event, 1)?;
     context.read(&mut *group)?;
     group.disable()?;
     group.reset()?;

@@ -207,7 +207,7 @@ fn never_backwards(context: &Context<'_>) -> Outcome {
     let event = context.exact()?;
     let mut group = context.open(&GroupSpec::single(event.clone()))?;
     let mut last = context.reading(&mut *group)?;
-    for step in 0..200 {
+    for step in 0..200 / context.fixture().calls_in_one() {
         context.cause(&event, step % 3)?;
         let now = context.reading(&mut *group)?;
         ensure!(
