@@ -1,17 +1,17 @@
 //! The standard input of a command that runs several times: a file is read from where it was for each run.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
-use nix::unistd::{Whence, lseek};
 
 /// Standard input as it was before the first run.
 #[derive(Debug)]
 pub enum StandardInput {
     /// A file, and the position in it.
-    File(i64),
+    File(u64),
     /// A pipe or socket.
     Stream {
         /// True if it had something to read.
@@ -32,7 +32,10 @@ impl StandardInput {
     fn of(fd: BorrowedFd<'_>) -> Self {
         let kind = fstat(fd).map(|stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT);
         match kind {
-            Ok(SFlag::S_IFREG) => lseek(fd, 0, Whence::SeekCur).map_or(Self::Other, Self::File),
+            Ok(SFlag::S_IFREG) => {
+                let position = file(fd).and_then(|mut file| file.stream_position());
+                position.map_or(Self::Other, Self::File)
+            }
             Ok(SFlag::S_IFIFO | SFlag::S_IFSOCK) => {
                 let [has_data, has_writer] = state(fd);
                 Self::Stream {
@@ -52,7 +55,7 @@ impl StandardInput {
     fn rewind_fd(&self, fd: BorrowedFd<'_>) {
         if let Self::File(position) = self {
             // A file has its positions as long as it is open.
-            let _ = lseek(fd, *position, Whence::SeekSet);
+            let _ = file(fd).and_then(|mut file| file.seek(SeekFrom::Start(*position)));
         }
     }
 
@@ -76,6 +79,11 @@ impl StandardInput {
     }
 }
 
+/// Returns a file that shares its position with a descriptor.
+fn file(fd: BorrowedFd<'_>) -> io::Result<File> {
+    fd.try_clone_to_owned().map(File::from)
+}
+
 /// Returns true if a stream has something to read now, and true if anything may still write to it.
 fn state(fd: BorrowedFd<'_>) -> [bool; 2] {
     let mut polled = [PollFd::new(fd, PollFlags::POLLIN)];
@@ -90,8 +98,7 @@ fn state(fd: BorrowedFd<'_>) -> [bool; 2] {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+    use std::io::{Read as _, Write as _};
 
     use super::*;
 
