@@ -67,7 +67,8 @@ fn reason(row: &Row, rows: &[Row]) -> Option<String> {
             zero.name
         )));
     }
-    if row.count.value() != Some(0) || !is_work(row.event()) {
+    // What never had a counter, as a pinned event without room, is 0 for that reason.
+    if row.count.value() != Some(0) || row.running == 0 || !is_work(row.event()) {
         return None;
     }
     let beside = rows.iter().find_map(|other| {
@@ -157,6 +158,7 @@ mod tests {
         Row {
             backend: Some("linux"),
             count: Count::Exact(value),
+            running: 1_000,
             ..Row::uncounted(name.as_str().into(), Rc::new(spec), Unit::none())
         }
     }
@@ -200,6 +202,10 @@ mod tests {
                 "L1-dcache-load-misses"
             ]
         );
+        // A pinned event without room has its own reason.
+        let mut pinned = rows(1_000_000);
+        pinned[1].running = 0;
+        assert!(!refused(pinned).contains(&"branches".to_owned()));
         // Few misses of many accesses are none.
         let mut counted = rows(1_000_000);
         counted[1].count = Count::Exact(200_000);
