@@ -88,6 +88,20 @@ fn open_and_close(context: &Context<'_>) -> Outcome {
     })
 }
 
+/// Reads again and again until it is over: no reading is behind the one before it.
+fn see_sense_until(over: &AtomicBool, mut reading: impl FnMut() -> Outcome<Reading>) -> Outcome {
+    let mut last = reading()?;
+    while !over.load(Ordering::Relaxed) {
+        let now = reading()?;
+        ensure!(
+            now.checked_since(&last).is_some(),
+            "{now:?} came after {last:?}"
+        );
+        last = now;
+    }
+    Ok(())
+}
+
 fn readers_see_sense(context: &Context<'_>) -> Outcome {
     context.need(Features::ANY_THREAD)?;
     let event = context.undisturbed()?;
@@ -97,18 +111,8 @@ fn readers_see_sense(context: &Context<'_>) -> Outcome {
         for _ in 0..context.room(3) {
             let mut group = context.open(&GroupSpec::single(event.clone()))?;
             let over = &over;
-            readers.push(scope.spawn(move || -> Outcome {
-                let mut last = context.reading(&mut *group)?;
-                while !over.load(Ordering::Relaxed) {
-                    let now = context.reading(&mut *group)?;
-                    ensure!(
-                        now.checked_since(&last).is_some(),
-                        "{now:?} came after {last:?}"
-                    );
-                    last = now;
-                }
-                Ok(())
-            }));
+            let reading = move || context.reading(&mut *group);
+            readers.push(scope.spawn(move || see_sense_until(over, reading)));
         }
         let worked = (0..300).try_for_each(|_| context.cause(&event, 3));
         over.store(true, Ordering::Relaxed);
@@ -165,18 +169,7 @@ fn readers_share_a_group(context: &Context<'_>) -> Outcome {
         let mut readers = Vec::new();
         for _ in 0..3 {
             let (mut buf, over) = (group.read_buf(), &over);
-            readers.push(scope.spawn(move || -> Outcome {
-                let mut last = reading(&mut buf)?;
-                while !over.load(Ordering::Relaxed) {
-                    let now = reading(&mut buf)?;
-                    ensure!(
-                        now.checked_since(&last).is_some(),
-                        "{now:?} came after {last:?}"
-                    );
-                    last = now;
-                }
-                Ok(())
-            }));
+            readers.push(scope.spawn(move || see_sense_until(over, || reading(&mut buf))));
         }
         let worked = (0..300).try_for_each(|_| context.cause(&event, 3));
         over.store(true, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use object::Endianness;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
-use object::read::elf::NoteIterator;
+use object::read::elf::{FileHeader, NoteIterator};
 
 /// Returns true if two IDs are the same: one may be padded with zeros (`dso__build_id_equal`, `tools/perf/util/dso.c`).
 pub fn is_same_build_id(a: &[u8], b: &[u8]) -> bool {
@@ -42,7 +42,15 @@ fn in_notes(notes: &[u8]) -> Option<Vec<u8>> {
         true => Endianness::Big,
         false => Endianness::Little,
     };
-    let mut notes = NoteIterator::<FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+    let notes = NoteIterator::<FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+    among(notes, endian)
+}
+
+/// Returns the build ID among notes.
+pub(crate) fn among<Elf: FileHeader>(
+    mut notes: NoteIterator<'_, Elf>,
+    endian: Elf::Endian,
+) -> Option<Vec<u8>> {
     while let Ok(Some(note)) = notes.next() {
         if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
             return Some(note.desc().to_owned());

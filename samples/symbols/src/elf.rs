@@ -3,11 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use object::elf::{ELF_NOTE_GNU, FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD};
+use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader};
 use object::read::{Object, ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
+use crate::build_id;
 use crate::debug_files::{BuildFiles, DebugLink, is_of_cache};
 use crate::functions::functions_of;
 use crate::input::{CheckedFile, regular_file};
@@ -197,17 +198,8 @@ where
     // Files that are not loaded have no segments: what others share (dwz(1)).
     let sections = header.sections(endian, data).unwrap_or_default();
     let of_sections = sections.iter().map(|section| section.notes(endian, data));
-    for notes in of_segments.chain(of_sections) {
-        let Ok(Some(mut notes)) = notes else {
-            continue;
-        };
-        while let Ok(Some(note)) = notes.next() {
-            if note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID {
-                return Some(note.desc().to_owned());
-            }
-        }
-    }
-    None
+    let mut all = of_segments.chain(of_sections);
+    all.find_map(|notes| build_id::among(notes.ok()??, endian))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl MappedFile {
     }
 
     /// Returns true for a file in which a just-in-time compiler lists its functions and their code
-    /// (`tools/perf/Documentation/jitdump-specification.txt`): it maps one page of it, which tells of the file.
+    /// (`tools/perf/Documentation/jitdump-specification.txt`): it maps one page of it, by which the file is found.
     pub(crate) fn is_jitdump(&self) -> bool {
         let name = self.path.rsplit(|byte| *byte == b'/').next();
         let pid = name.and_then(|name| name.strip_prefix(b"jit-")?.strip_suffix(b".dump"));

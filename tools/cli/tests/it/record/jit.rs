@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Bench, quipu, skip, stderr};
 
-/// Makes functions in memory, tells of them in a map or a jitdump, and calls them. Its processes are forked from each other, each with
+/// Makes functions in memory, lists them in a map or a jitdump, and calls them. Its processes are forked from each other, each with
 /// a function of its own, and call all that they have for 0.2 s.
 const COMPILER: &str = r#"
 #define _GNU_SOURCE
