@@ -25,7 +25,7 @@ use crate::machine::kernel_file;
 #[derive(Debug, Clone)]
 pub struct Topology {
     root: PathBuf,
-    /// Where else the CPUs that are online can be learned of.
+    /// Second sources of the CPUs that are online.
     elsewhere: Elsewhere,
 }
 

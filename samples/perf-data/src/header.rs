@@ -6,7 +6,7 @@ use crate::{Error, Result};
 
 /// `PERFILE2` as a number in the byte order of the machine that wrote it.
 const MAGIC: u64 = u64::from_le_bytes(*b"PERFILE2");
-/// What files of the first version begin with, in either byte order: perf wrote it until 3.5.
+/// First bytes of files of the first version, in either byte order: perf wrote it until 3.5.
 const FIRST_VERSION: [u8; 8] = *b"PERFFILE";
 /// Length of the header of a file; that of a stream is shorter.
 pub(crate) const LEN: usize = 104;

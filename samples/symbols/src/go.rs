@@ -41,10 +41,10 @@ struct Layout {
     /// The entries of the functions, in the order of their addresses.
     functions: usize,
     count: usize,
-    /// What the offsets of entries are relative to.
+    /// Base of the offsets of entries.
     details: usize,
     names: usize,
-    /// What addresses are relative to.
+    /// Base of the addresses.
     text: u64,
     /// Bytes of the address and of the offset in an entry.
     field: usize,

@@ -25,7 +25,7 @@ pub(crate) struct JitNames {
     pub(crate) left_out: BTreeMap<String, LeftOut>,
 }
 
-/// What is read.
+/// Selects the files that are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) at: RecordedAt,

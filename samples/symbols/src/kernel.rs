@@ -31,11 +31,11 @@ pub struct Reference {
     pub address: u64,
 }
 
-/// What is in the memory of the kernel that runs, as far as this process may see where it is.
+/// Code in the memory of the kernel that runs, as far as this process may see its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelText {
-    /// Where the kernel itself is.
+    /// Mapping of the kernel itself.
     pub reference: Reference,
     /// The first address behind it.
     pub end: u64,

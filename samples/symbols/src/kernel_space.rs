@@ -15,7 +15,7 @@ const FIRST_OF_KERNEL: u64 = 1 << 63;
 /// As many programs and trampolines are known at once.
 const MOST_SYMBOLS: usize = 1 << 20;
 
-/// What is at addresses of the kernel.
+/// Code at addresses of the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSpace {
     pub(crate) symbols: Option<KernelSymbols>,

@@ -24,7 +24,7 @@ pub(crate) struct Located {
 pub(crate) enum NotLocated {
     /// There is none, or it is no ELF file.
     Gone,
-    /// What is there is another file.
+    /// Another file is there.
     Other,
     /// It could not be opened or read.
     Unreadable(io::Error),

@@ -55,7 +55,7 @@ struct Found {
     rank: u8,
 }
 
-/// How far a symbol goes.
+/// Length of a symbol, or its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// So many bytes.

@@ -19,7 +19,7 @@ struct Process {
 }
 
 /// Returns the processes, by name and id, that a command has left behind in its process group: this process waited for it.
-/// What has made a group of its own, as daemons do, is not among them.
+/// A process that has made a group of its own, as daemons do, is not among them.
 pub fn left_behind(command: Begun) -> Vec<String> {
     let this = getpid().as_raw();
     let Some(all) = processes() else {

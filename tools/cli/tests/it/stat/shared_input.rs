@@ -1,4 +1,4 @@
-//! What a command shares with the runs after it: its input, and the processes that it leaves behind.
+//! Tests what a command shares with the runs after it: its input, and the processes that it leaves behind.
 
 use std::process::Output;
 
