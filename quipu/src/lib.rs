@@ -60,7 +60,7 @@ pub use preset::{NoValue, Preset};
 pub use reader::Reader;
 pub use request::IntoGroups;
 #[cfg(feature = "sampling")]
-pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
+pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder, Woken};
 pub use set_event::SetEvent;
 
 #[cfg(all(feature = "posix", unix))]

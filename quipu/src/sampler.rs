@@ -3,6 +3,7 @@
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
 
@@ -90,6 +91,20 @@ pub struct Caller {
     pub in_kernel: bool,
 }
 
+/// The end of a [wait](Sampler::wait) for samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Woken {
+    /// As many samples as [`wake_after`](SamplerBuilder::wake_after) says are to be drained.
+    Data,
+    /// Every thread that was sampled has ended. The samples that are to be drained are the last.
+    Ended,
+    /// The time is over.
+    TimedOut,
+    /// A signal was caught.
+    Interrupted,
+}
+
 impl Sampler {
     /// Returns a description of a sampler of the calling thread, at the usual [rate](SamplerBuilder::rate).
     pub fn builder() -> SamplerBuilder {
@@ -150,6 +165,48 @@ impl Sampler {
     /// If the kernel wrote something that is no record; the samples taken so far are given up then.
     pub fn drain(&mut self, each: impl FnMut(&Sample<'_>)) -> Result<()> {
         self.open.drain(each)
+    }
+
+    /// Waits until samples are to be [drained](Self::drain), but not longer than `timeout`.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken> {
+        Self::wait_any(&mut [self], timeout)
+    }
+
+    /// Waits as [`wait`](Self::wait) does until any of several samplers has samples, or every thread of all of them has
+    /// ended. Drain all of them then.
+    ///
+    /// ```no_run
+    /// use quipu::{SampleRate, Sampler, Woken};
+    ///
+    /// let each = |event: &str| {
+    ///     Sampler::builder().events(event)?.rate(SampleRate::Period(1)).open()
+    /// };
+    /// let (mut faults, mut switches) = (each("page-faults:u")?, each("context-switches")?);
+    /// faults.enable()?;
+    /// switches.enable()?;
+    /// loop {
+    ///     let woken = Sampler::wait_any(&mut [&mut faults, &mut switches], None)?;
+    ///     for sampler in [&mut faults, &mut switches] {
+    ///         sampler.drain(|sample| println!("{:#x} at {}", sample.ip, sample.time))?;
+    ///     }
+    ///     if woken != Woken::Data {
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok::<(), quipu::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn wait_any(samplers: &mut [&mut Self], timeout: Option<Duration>) -> Result<Woken> {
+        let mut open: Vec<_> = samplers
+            .iter_mut()
+            .map(|sampler| &mut sampler.open)
+            .collect();
+        Open::wait_any(&mut open, timeout)
     }
 
     /// Returns the descriptors to wait on: poll(2) finds one readable when samples are to be

@@ -5,10 +5,11 @@ use std::convert::Infallible;
 use std::iter::Empty;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use quipu_hal::{Error, ErrorKind, Result, Target};
 
-use super::{Sample, SamplerBuilder};
+use super::{Sample, SamplerBuilder, Woken};
 
 /// A sampler that cannot be opened.
 #[derive(Debug)]
@@ -36,6 +37,14 @@ impl Open {
 
     pub(super) fn drain(&mut self, _: impl FnMut(&Sample<'_>)) -> Result<()> {
         match self.0 {}
+    }
+
+    /// Returns at once: the list is empty, as there is no sampler.
+    pub(super) fn wait_any(open: &mut [&mut Self], _: Option<Duration>) -> Result<Woken> {
+        match open {
+            [] => Ok(Woken::Ended),
+            [open, ..] => match open.0 {},
+        }
     }
 
     #[cfg(unix)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use quipu::{ErrorKind, SampleRate, Sampler, Target};
+use quipu::{ErrorKind, SampleRate, Sampler, Target, Woken};
 
 /// A sampler of this thread's page faults, each with its address; `None` where that is not permitted.
 fn page_faults(test: &str) -> Option<Sampler> {
@@ -118,16 +119,17 @@ fn what_cannot_be_sampled_is_refused() {
 
 #[test]
 fn a_process_that_is_attached_is_sampled_too() {
-    let mut builder = Sampler::builder();
-    builder.events("page-faults:u").expect("an event");
-    let Ok(mut sampler) = builder.rate(SampleRate::Period(1)).inherit(true).open() else {
-        return;
-    };
+    // Made before the sampler, which would inherit it.
     let mut child = Command::new("sh")
         .args(["-c", "read line; exec true"])
         .stdin(Stdio::piped())
         .spawn()
         .expect("a shell");
+    let mut builder = Sampler::builder();
+    builder.events("page-faults:u").expect("an event");
+    let Ok(mut sampler) = builder.rate(SampleRate::Period(1)).inherit(true).open() else {
+        return;
+    };
     let pid = i32::try_from(child.id()).expect("a pid");
     sampler
         .attach(&Target::Process(pid))
@@ -139,4 +141,41 @@ fn a_process_that_is_attached_is_sampled_too() {
     let count = |sample: &quipu::Sample<'_>| faults += u32::from(sample.pid == pid);
     sampler.drain(count).expect("records");
     assert!(faults > 0);
+}
+
+#[test]
+fn samplers_are_waited_for_until_all_that_they_sample_has_ended() {
+    // Each ends when its input does.
+    let mut children = [(); 2].map(|()| {
+        let mut cat = Command::new("cat");
+        cat.stdin(Stdio::piped()).spawn().expect("a process")
+    });
+    let opened = children.each_ref().map(|child| {
+        let mut builder = Sampler::builder();
+        builder.events("page-faults:u").expect("an event");
+        builder.rate(SampleRate::Period(1)).wake_after(1);
+        builder.target(Target::Process(child.id().cast_signed()));
+        builder.open()
+    });
+    let [Ok(mut first), Ok(mut second)] = opened else {
+        return;
+    };
+    let mut wait = |millis| {
+        let timeout = Some(Duration::from_millis(millis));
+        let woken = Sampler::wait_any(&mut [&mut first, &mut second], timeout);
+        woken.expect("they are open")
+    };
+    let [one, two] = &mut children;
+    let end = |child: &mut Child| {
+        drop(child.stdin.take());
+        assert!(child.wait().expect("it is ours").success());
+    };
+    end(one);
+    // One has ended, and the other has not: it may have samples of its start.
+    for _ in 0..10 {
+        assert_ne!(wait(1), Woken::Ended);
+    }
+    end(two);
+    while wait(60_000) != Woken::Ended {}
+    assert_eq!(first.wait(None).expect("it is open"), Woken::Ended);
 }
