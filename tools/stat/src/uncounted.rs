@@ -207,11 +207,19 @@ impl Span {
     /// Marks the counts of processes that lack a part of this time. What wait4(2) knows of a command that has ended stands
     /// in their place. Returns true if there were no counters any more.
     pub(super) fn mark(self, sets: &Sets, rows: &mut [Row], exit: Option<&Exit>) -> bool {
+        let of_processes = |row: &Row| {
+            let event = sets.named(&row.name);
+            event.filter(|(index, _)| sets.follows_processes(*index))
+        };
+        // All counters of a task end at once: one alone has its own reason, as a pinned one without room has.
+        let longest = rows.iter().filter(|row| of_processes(row).is_some());
+        let longest = longest.map(|row| row.enabled).max().unwrap_or(0);
+        if self.uncounted(Duration::from_nanos(longest)) == Uncounted::Nothing {
+            return false;
+        }
         let mut has_ended = false;
         for row in rows {
-            let event = sets.named(&row.name);
-            let event = event.filter(|(index, _)| sets.follows_processes(*index));
-            let (Some((_, event)), Some(value)) = (event, row.count.value()) else {
+            let (Some((_, event)), Some(value)) = (of_processes(row), row.count.value()) else {
                 continue;
             };
             let enabled = Duration::from_nanos(row.enabled);
