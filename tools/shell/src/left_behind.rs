@@ -6,6 +6,8 @@ use std::iter;
 
 use nix::unistd::{getpgrp, getpid};
 
+use crate::tasks;
+
 /// A process that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
@@ -21,13 +23,17 @@ struct Process {
 /// Returns the processes, by name and id, that a command has left behind in its process group: this process waited for it.
 /// A process that has made a group of its own, as daemons do, is not among them.
 pub fn left_behind(command: Begun) -> Vec<String> {
-    let this = getpid().as_raw();
+    // What made no process leaves none behind, and a machine may have thousands to look at.
+    if command.forks.is_some() && tasks::forks() == command.forks {
+        return Vec::new();
+    }
+    let (this, group) = (getpid().as_raw(), getpgrp().as_raw());
     let Some(all) = processes() else {
         return Vec::new();
     };
     let mut left: Vec<_> = all
         .iter()
-        .filter(|process| process.group == getpgrp().as_raw() && process.started >= command.0)
+        .filter(|process| process.group == group && process.started >= command.started)
         .filter(|process| process.id != this && takes_orphans(process, &all))
         .collect();
     left.sort_by_key(|process| process.id);
@@ -36,14 +42,21 @@ pub fn left_behind(command: Begun) -> Vec<String> {
         .collect()
 }
 
-/// The time at which a command was begun.
+/// The beginning of a command.
 #[derive(Debug, Clone, Copy)]
-pub struct Begun(u64);
+pub struct Begun {
+    /// When its process was made, in clock ticks after boot.
+    started: u64,
+    /// The number of processes that had been made on the machine.
+    forks: Option<u64>,
+}
 
 impl Begun {
-    /// Returns the time at which a process was made, if that can be read.
+    /// Returns the beginning of a command whose process has not executed it yet, if that can be read.
     pub fn of(process: i32) -> Option<Self> {
-        Process::read(process).map(|process| Self(process.started))
+        let started = Process::read(process)?.started;
+        let forks = tasks::forks();
+        Some(Self { started, forks })
     }
 }
 

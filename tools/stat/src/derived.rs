@@ -127,8 +127,16 @@ pub fn of_cpus(
     for name in wanted {
         if !of_cpus.iter().any(|(metric, _)| metric.is_called(name)) {
             let cpus: Vec<&str> = tables.iter().map(CpuTable::id).collect();
+            let metrics = of_cpus.iter().map(|(metric, _)| metric);
+            let names = metrics.flat_map(|metric| metric.groups.iter().chain([&metric.name]));
+            let way_out = match quipu_text::nearest_of(name, names.map(String::as_str)) {
+                near if near.is_empty() => {
+                    "`quipu list metrics` lists those of this CPU".to_owned()
+                }
+                near => format!("did you mean {}?", near.join(", ")),
+            };
             return Err(Failure::usage(format_args!(
-                "{} has no metric or group of metrics called {name}; `quipu list metrics` lists those of this CPU",
+                "{} has no metric or group of metrics called {name}; {way_out}",
                 cpus.join(", ")
             )));
         }

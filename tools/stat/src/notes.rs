@@ -84,6 +84,16 @@ pub fn taken_over(backends: &Backends) -> Option<Note> {
     })
 }
 
+/// Begins the reason of several presets or metrics: a term of each has it.
+const A_TERM: &str = "their terms: ";
+
+/// Returns the reason of the term of a preset or metric that could not be counted, if that is the reason of the whole.
+fn cause_of_term(text: &str) -> Option<&str> {
+    let cause = text.strip_prefix("its term ");
+    let cause = cause.and_then(|text| Some(text.split_once(": ")?.1));
+    cause.or_else(|| text.strip_prefix(A_TERM))
+}
+
 /// The remarks so far, each with its events.
 #[derive(Debug, Default)]
 pub struct Notes(pub Vec<Note>);
@@ -91,13 +101,20 @@ pub struct Notes(pub Vec<Note>);
 impl Notes {
     fn add(&mut self, about: &str, event: &str, text: impl Into<String>) {
         let text = text.into();
-        let known = self
-            .0
-            .iter_mut()
-            .find(|note| note.about == about && note.text == text);
+        let cause = cause_of_term(&text);
+        let known = self.0.iter_mut().find(|note| {
+            let alike = cause.is_some() && cause_of_term(&note.text) == cause;
+            note.about == about && (note.text == text || alike)
+        });
         match known {
             Some(note) if note.events.iter().any(|known| known == event) => {}
-            Some(note) => note.events.push(event.to_owned()),
+            Some(note) => {
+                note.events.push(event.to_owned());
+                // Metrics of one cause differ by the term that has it.
+                if let Some(cause) = cause.filter(|_| note.text != text) {
+                    note.text = format!("{A_TERM}{cause}");
+                }
+            }
             None => self.0.push(Note {
                 about: about.to_owned(),
                 events: vec![event.to_owned()],
@@ -210,4 +227,32 @@ fn fallback_hint() -> String {
         text.push_str(&hint);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_whose_terms_fail_for_one_reason_share_a_note() {
+        let mut notes = Notes::default();
+        notes.add("not supported", "ipc", "its term a: there is no PMU");
+        notes.add("not supported", "ipc", "its term a: there is no PMU");
+        assert_eq!(notes.0[0].text, "its term a: there is no PMU");
+        notes.add("not supported", "cpi", "its term b: there is no PMU");
+        notes.add("not supported", "mpki", "its term a: there is no PMU");
+        notes.add("not supported", "other", "its term a: it is reserved");
+        let texts = notes
+            .0
+            .iter()
+            .map(|note| (note.events.join(" "), note.text.as_str()));
+        let texts: Vec<_> = texts.collect();
+        assert_eq!(
+            texts,
+            [
+                ("ipc cpi mpki".to_owned(), "their terms: there is no PMU"),
+                ("other".to_owned(), "its term a: it is reserved"),
+            ]
+        );
+    }
 }

@@ -297,6 +297,11 @@ impl Output {
         let Err(error) = self.sink.write_all(text.as_bytes()) else {
             return;
         };
+        // The reader is gone, as of `-o /dev/stdout | head`.
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            self.is_lost = true;
+            return;
+        }
         if let Some(path) = self.file.take() {
             let path = path.display();
             self.failure = Some(Failure::new(format_args!(
@@ -306,8 +311,7 @@ impl Output {
             return self.write(text);
         }
         self.is_lost = true;
-        // The reader is gone, as with `2>&1 | head`.
-        if error.kind() != io::ErrorKind::BrokenPipe && self.failure.is_none() {
+        if self.failure.is_none() {
             self.failure = Some(Failure::new(format_args!(
                 "cannot write the report: {error}"
             )));

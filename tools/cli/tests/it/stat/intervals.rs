@@ -1,6 +1,8 @@
 //! Intervals and time limits.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
 
 use super::{can_count, has_perf_events, json_rows, run, stderr};
 
@@ -70,4 +72,34 @@ fn a_timeout_ends_what_has_no_command() {
     let output = run(&[&target[..], &["--timeout", "50", "-x,"]].concat());
     assert_eq!(output.status.code(), Some(0));
     assert!(stderr(&output).contains(",cpu-clock,"));
+}
+
+/// Nothing is left to say to standard error of a reader that took what it wanted.
+#[test]
+fn a_reader_that_went_away_ends_intervals_without_a_command() {
+    let target = ["-p", &std::process::id().to_string(), "-e", "cs"];
+    if !can_count(
+        "a_reader_that_went_away",
+        &[&target[..], &["--timeout", "1"]].concat(),
+    ) {
+        return;
+    }
+    for to_output in [["-o", "/dev/stdout"], ["--log-fd", "1"]] {
+        // The time is for a failure to end.
+        let arguments = ["-I", "20", "--timeout", "10000"];
+        let arguments = [&target[..], &to_output, &arguments].concat();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
+            .arg("stat")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut output = child.stdout.take().expect("a pipe");
+        output.read_exact(&mut [0; 10]).expect("a line");
+        drop(output);
+        let ended = child.wait_with_output().expect("it ends");
+        assert_eq!(stderr(&ended), "", "{to_output:?}");
+        assert!(ended.status.success());
+    }
 }
