@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use quipu_text::nearest_of;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -331,14 +332,44 @@ fn read_rule(reading: &Reading<'_>, keys: MatchKeys, at: &Range<usize>) -> Optio
         }
     };
     let steppings = keys.steppings.value().map_or(0..=0xf, |given| given.0);
+    let (vendor, at) = keys.vendor.spanned()?;
+    check_vendor(reading, &vendor, &at);
     Some(Rule::X86 {
         family: keys.family.number()? as u16,
-        vendor: keys.vendor.value()?,
+        vendor,
         models,
         steppings: *steppings.start() as u8..=*steppings.end() as u8,
         core_type: keys.core_type.value(),
         native_model: keys.native_model.number().map(|number| number as u32),
     })
+}
+
+/// The vendors as their CPUs call themselves (CPUID leaf 0).
+const VENDORS: [&str; 5] = [
+    "GenuineIntel",
+    "AuthenticAMD",
+    "HygonGenuine",
+    "CentaurHauls",
+    "  Shanghai  ",
+];
+
+/// Notes a vendor that is misspelt, or too long or short to be one.
+fn check_vendor(reading: &Reading<'_>, vendor: &str, at: &Range<usize>) {
+    if VENDORS.contains(&vendor) {
+        return;
+    }
+    if let [nearest, ..] = nearest_of(vendor, VENDORS)[..] {
+        let shown = shortened(vendor);
+        reading.note(
+            at,
+            format!("unknown vendor `{shown}`; did you mean `{nearest}`?"),
+        );
+    } else if vendor.len() != VENDORS[0].len() {
+        reading.note(
+            at,
+            "a vendor has the 12 characters that CPUID leaf 0 gives, as `GenuineIntel`",
+        );
+    }
 }
 
 pub(crate) fn read_mapping(reading: &Reading<'_>, node: Node<'_, '_>) -> Option<Mapping> {

@@ -23,6 +23,18 @@ use crate::model::Location;
 use crate::printable::shortened;
 use crate::strings::{Strings, Text};
 
+/// Words of vendors' lists and of perf, and the keys here that mean the same.
+const ELSEWHERE: [(&str, &str); 8] = [
+    ("umask", "unit-mask"),
+    ("cmask", "counter-mask"),
+    ("inv", "invert"),
+    ("any", "any-thread"),
+    ("event", "code"),
+    ("eventcode", "code"),
+    ("eventsel", "code"),
+    ("desc", "description"),
+];
+
 /// One file being read: its text, its position in the set of files, and its findings.
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a Source<'a>,
@@ -131,7 +143,12 @@ impl Reading<'_> {
                 continue;
             }
             let mut message = format!("unknown key `{}`", shortened(key.get_ref()));
-            if let [nearest, ..] = nearest_of(key.get_ref(), known.iter().copied())[..] {
+            let elsewhere = ELSEWHERE.iter().find(|(word, ours)| {
+                key.get_ref().eq_ignore_ascii_case(word) && known.contains(ours)
+            });
+            if let Some((_, ours)) = elsewhere {
+                message += &format!("; here it is `{ours}`");
+            } else if let [nearest, ..] = nearest_of(key.get_ref(), known.iter().copied())[..] {
                 message += &format!("; did you mean `{nearest}`?");
             } else {
                 message += &format!("; known here are {}", known.join(", "));

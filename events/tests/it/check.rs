@@ -138,6 +138,31 @@ Q = { reason = \"\" }
 }
 
 #[test]
+fn words_of_others_and_misspelt_vendors_are_known() {
+    let text = "\
+[[cpu]]
+id = \"x-a\"
+scheme = \"intel-core\"
+counters = { general = 4, general-width = 48 }
+match = [{ vendor = \"GenuineIntl\", family = 6 }, { vendor = \"Me\", family = 6 }]
+
+[cpu.events]
+A = { event = 1 }
+B = { code = 2, umask = 1 }
+";
+    assert_eq!(
+        findings(text),
+        [
+            "5:21: unknown vendor `GenuineIntl`; did you mean `GenuineIntel`?",
+            "5:61: a vendor has the 12 characters that CPUID leaf 0 gives, as `GenuineIntel`",
+            "8:5: `A` has no `code`",
+            "8:7: unknown key `event`; here it is `code`",
+            "9:17: unknown key `umask`; here it is `unit-mask`",
+        ]
+    );
+}
+
+#[test]
 fn syntax_errors_do_not_hide_the_rest() {
     let found = findings("[[cpu]]\nid = \"x-a\"\nscheme = \"p6\"\nname = \nbsae = 1\n");
     assert_eq!(found.len(), 2, "{found:?}");
@@ -163,7 +188,7 @@ fn duplicates_are_found_in_any_letter_case() {
 fn entries_that_can_never_match_are_found() {
     let rule = |id: &str, rest: &str| {
         format!(
-            "[[cpu]]\nid = \"x-{id}\"\nscheme = \"p6\"\nmatch = [{{ vendor = \"V\", family = 6{rest} }}]\n"
+            "[[cpu]]\nid = \"x-{id}\"\nscheme = \"p6\"\nmatch = [{{ vendor = \"GenuineIntel\", family = 6{rest} }}]\n"
         )
     };
     let halves = rule("a", ", models = [\"0-0x7f\"]") + &rule("b", ", models = [\"0x80-0xff\"]");
@@ -282,7 +307,7 @@ fn hostile_files_are_findings_and_nothing_else() {
         assert!(found.iter().all(|finding| finding.message.len() < 1000));
     }
     let many: String = (0..3000)
-        .map(|n| format!("[[cpu]]\nid = \"x-{n}\"\nscheme = \"p6\"\nmatch = [{{ vendor = \"V\", family = 6 }}]\n"))
+        .map(|n| format!("[[cpu]]\nid = \"x-{n}\"\nscheme = \"p6\"\nmatch = [{{ vendor = \"GenuineIntel\", family = 6 }}]\n"))
         .collect();
     assert!(!check_text("f", &many, &Database::embedded()).is_empty());
 }
@@ -398,7 +423,7 @@ const PIECES: [&str; 30] = [
     "scheme = \"intel-core\"\n",
     "base = \"x-a\"\n",
     "base = \"intel-p6\"\n",
-    "match = [{ vendor = \"V\", family = 6 }]\n",
+    "match = [{ vendor = \"GenuineIntel\", family = 6 }]\n",
     "match = [{ part = 1 }]\n",
     "counters = { general = 2, general-width = 40 }\n",
     "A = 1\n",
