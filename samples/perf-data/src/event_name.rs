@@ -16,8 +16,8 @@ const BREAKPOINT: u32 = 5;
 
 impl EventAttr {
     /// Returns the name of a generalized, software, cache or raw event or a breakpoint, with the privilege levels it
-    /// is restricted to: `page-faults`, `cycles:u`, `r01c0`. Those of other types have names in sysfs or tracefs
-    /// of the machine that recorded them.
+    /// is restricted to and its precision: `page-faults`, `cycles:u`, `cycles:ppH`, `r01c0`. Those of other types have
+    /// names in sysfs or tracefs of the machine that recorded them.
     ///
     /// The numbers are those of `include/uapi/linux/perf_event.h` and `hw_breakpoint.h`.
     pub fn event_name(&self) -> Option<String> {
@@ -60,7 +60,26 @@ impl EventAttr {
         } else {
             spec.filter.with_levels(levels)
         };
-        Some(spec.with_filter(filter).to_string())
+        let mut name = spec.with_filter(filter).to_string();
+        let more = self.precision_and_world();
+        if !more.is_empty() && all {
+            name.push(':');
+        }
+        name.push_str(&more);
+        Some(name)
+    }
+
+    /// Returns the letters of the precision, and of the world as perf writes them (`evsel__add_modifiers`,
+    /// `tools/perf/util/evsel.c`): with a precision an event that leaves out guests has an `H`, as events without one do by default.
+    fn precision_and_world(&self) -> String {
+        let precision = usize::from(self.precise_ip());
+        let mut letters = "ppp"[..precision].to_owned();
+        match (self.excludes_host(), self.excludes_guest()) {
+            (false, true) if precision > 0 => letters.push('H'),
+            (true, false) => letters.push('G'),
+            _ => {}
+        }
+        letters
     }
 }
 
@@ -131,6 +150,26 @@ mod tests {
         ] {
             let name = name(0, 0, excluded, [0; 2], 0);
             assert_eq!(name.as_deref(), Some(expected), "{excluded:#x}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn names_have_the_precision_and_the_world() {
+        const KERNEL: u32 = 1 << 5;
+        const HOST: u32 = 1 << 19;
+        const GUEST: u32 = 1 << 20;
+        let precise = |precision: u32| precision << 15;
+        for (flags, expected) in [
+            (precise(2) | GUEST, "cycles:ppH"),
+            (precise(1), "cycles:p"),
+            (precise(3) | KERNEL, "cycles:uppp"),
+            (KERNEL | GUEST, "cycles:u"),
+            (HOST, "cycles:G"),
+            (GUEST, "cycles"),
+        ] {
+            let name = name(0, 0, flags, [0; 2], 0);
+            assert_eq!(name.as_deref(), Some(expected), "{flags:#x}");
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Features: what a file says of the machine and the recording (`HEADER_*`,
 //! `tools/perf/util/header.h`; their contents in `tools/perf/util/header.c`).
 
+use crate::Result;
 use crate::attr::EventAttr;
+use crate::bpf_features::{self, BpfProgram, BpfTypes};
+use crate::build_ids::{BuildId, build_id_section, read_build_ids};
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u16_at, u64_at, until_nul};
+use crate::bytes::u64_at;
 use crate::compression::Compression;
 use crate::machine_features::{self, CpuCache, CpuTopology, MemoryTopology, NumaNode};
-use crate::record::{CpuMode, HEADER_LEN, Misc};
+use crate::pmu_features::{self, PmuCapabilities, PmuCpus};
 use crate::recorded_event::RecordedEvent;
 use crate::section::{SectionCursor, push_string};
-use crate::{Error, Result};
+use crate::simpleperf::{self, RecordedFile};
 
 /// The numbers of the features known here.
 mod number {
@@ -27,13 +30,24 @@ mod number {
     pub(super) const EVENT_DESC: u32 = 12;
     pub(super) const CPU_TOPOLOGY: u32 = 13;
     pub(super) const NUMA_TOPOLOGY: u32 = 14;
+    pub(super) const BRANCH_STACK: u32 = 15;
     pub(super) const PMU_MAPPINGS: u32 = 16;
     pub(super) const GROUP_DESC: u32 = 17;
+    pub(super) const AUXTRACE: u32 = 18;
     pub(super) const STAT: u32 = 19;
     pub(super) const CACHE: u32 = 20;
     pub(super) const SAMPLE_TIME: u32 = 21;
     pub(super) const MEM_TOPOLOGY: u32 = 22;
+    pub(super) const BPF_PROG_INFO: u32 = 25;
+    pub(super) const BPF_BTF: u32 = 26;
     pub(super) const COMPRESSED: u32 = 27;
+    pub(super) const CPU_PMU_CAPS: u32 = 28;
+    pub(super) const HYBRID_TOPOLOGY: u32 = 30;
+    pub(super) const PMU_CAPS: u32 = 31;
+    /// simpleperf's own (`record_file_format.h` of simpleperf).
+    pub(super) const FILE: u32 = 128;
+    pub(super) const META_INFO: u32 = 129;
+    pub(super) const FILE2: u32 = 132;
 }
 
 /// Description of the machine and the recording. All of it may be missing.
@@ -68,10 +82,22 @@ pub struct Features {
     pub numa_nodes: Vec<NumaNode>,
     /// The kernel's PMUs: the number of each as a type of events, and its name.
     pub pmus: Vec<(u32, String)>,
+    /// The CPUs of each core PMU of a hybrid machine. Not written.
+    pub hybrid: Vec<PmuCpus>,
+    /// Capabilities of the core PMUs. Not written.
+    pub pmu_capabilities: Vec<PmuCapabilities>,
+    /// The BPF programs that there were. Not written.
+    pub bpf_programs: Vec<BpfProgram>,
+    /// The types of BPF programs. Not written.
+    pub bpf_types: Vec<BpfTypes>,
     /// The caches.
     pub caches: Vec<CpuCache>,
     /// The events that were scheduled together.
     pub groups: Vec<EventGroup>,
+    /// True where samples have branches.
+    pub has_branches: bool,
+    /// True where there is a hardware trace. Not written.
+    pub has_traces: bool,
     /// True for a file of [counts](crate::stat) without samples.
     pub has_counts: bool,
     /// The times of the first and the last sample, in ns of the clock of the recording.
@@ -80,6 +106,10 @@ pub struct Features {
     pub memory: Option<MemoryTopology>,
     /// The compression of the records, where they are compressed.
     pub compression: Option<Compression>,
+    /// Names of simpleperf's and values: what it recorded on which device. Not written.
+    pub simpleperf: Vec<(String, String)>,
+    /// The files that were mapped, with their symbols, as simpleperf records them. Not written.
+    pub files: Vec<RecordedFile>,
     /// The sections that are malformed, and so left out: their names (`HEADER_CPUDESC`) and their offsets in bytes from
     /// the start of the file.
     pub left_out: Vec<(&'static str, u64)>,
@@ -104,43 +134,6 @@ impl EventGroup {
         Self { name, leader, len }
     }
 }
-
-/// Address space in which something that has a build id is mapped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BuildIdOwner {
-    /// In the kernel: itself or a module.
-    Kernel,
-    /// In user mode: a program or library.
-    User,
-}
-
-/// The build id of a file (ELF note `NT_GNU_BUILD_ID`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BuildId {
-    /// Address space in which it is mapped.
-    pub owner: BuildIdOwner,
-    /// The id, 20 bytes at most.
-    pub id: Vec<u8>,
-    /// The file's path, or a name in brackets.
-    pub path: Vec<u8>,
-}
-
-impl BuildId {
-    /// Returns the build id of a file by its path.
-    pub fn new(owner: BuildIdOwner, id: impl Into<Vec<u8>>, path: impl Into<Vec<u8>>) -> Self {
-        let (id, path) = (id.into(), path.into());
-        Self { owner, id, path }
-    }
-}
-
-/// The longest build id that a file can hold (`BUILD_ID_SIZE`).
-const BUILD_ID_LEN: usize = 20;
-/// Room for a build id, its length and padding.
-const BUILD_ID_ROOM: usize = 24;
-/// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the length is there.
-const BUILD_ID_HAS_LEN: u16 = 1 << 15;
 
 impl Features {
     /// The sections to write, in the order of their numbers.
@@ -184,10 +177,8 @@ impl Features {
                 number::NUMA_TOPOLOGY,
                 machine_features::numa_section(&self.numa_nodes),
             ),
-            (
-                number::PMU_MAPPINGS,
-                machine_features::pmu_section(&self.pmus),
-            ),
+            (number::BRANCH_STACK, self.has_branches.then(Vec::new)),
+            (number::PMU_MAPPINGS, pmu_features::pmu_section(&self.pmus)),
             (number::GROUP_DESC, group_section(&self.groups)),
             (number::STAT, self.has_counts.then(Vec::new)),
             (number::CACHE, machine_features::cache_section(&self.caches)),
@@ -218,6 +209,11 @@ impl Features {
         if self.read(number, section, events, order).is_err() {
             self.leave_out(number, offset);
         }
+    }
+
+    /// Returns true for the section of the events' names, which may come before the events in a stream.
+    pub(crate) fn has_names(number: u32) -> bool {
+        number == number::EVENT_DESC
     }
 
     /// Leaves a section out.
@@ -255,7 +251,25 @@ impl Features {
                 self.cpu_topology = Some(CpuTopology::read(cursor, cpus)?);
             }
             number::NUMA_TOPOLOGY => self.numa_nodes = machine_features::read_numa(cursor)?,
-            number::PMU_MAPPINGS => self.pmus = machine_features::read_pmus(cursor)?,
+            number::BRANCH_STACK => self.has_branches = true,
+            number::AUXTRACE => self.has_traces = true,
+            number::PMU_MAPPINGS => self.pmus = pmu_features::read_pmus(cursor)?,
+            number::HYBRID_TOPOLOGY => self.hybrid = pmu_features::read_hybrid(cursor)?,
+            number::CPU_PMU_CAPS => {
+                let capabilities = PmuCapabilities::read_of_cpu(cursor)?;
+                self.pmu_capabilities.push(capabilities);
+            }
+            number::PMU_CAPS => {
+                let capabilities = PmuCapabilities::read_all(cursor)?;
+                self.pmu_capabilities.extend(capabilities);
+            }
+            number::BPF_PROG_INFO => {
+                self.bpf_programs = bpf_features::read_programs(cursor, order)?;
+            }
+            number::BPF_BTF => self.bpf_types = bpf_features::read_types(cursor, order)?,
+            number::FILE => self.files.extend(simpleperf::read_files(cursor)?),
+            number::FILE2 => self.files.extend(simpleperf::read_messages(cursor)?),
+            number::META_INFO => self.simpleperf = simpleperf::read_meta_info(cursor)?,
             number::CACHE => self.caches = machine_features::read_caches(cursor)?,
             number::STAT => self.has_counts = true,
             number::GROUP_DESC => {
@@ -298,7 +312,16 @@ fn name_of(number: u32) -> &'static str {
         number::EVENT_DESC => "HEADER_EVENT_DESC",
         number::CPU_TOPOLOGY => "HEADER_CPU_TOPOLOGY",
         number::NUMA_TOPOLOGY => "HEADER_NUMA_TOPOLOGY",
+        number::BRANCH_STACK => "HEADER_BRANCH_STACK",
         number::PMU_MAPPINGS => "HEADER_PMU_MAPPINGS",
+        number::BPF_PROG_INFO => "HEADER_BPF_PROG_INFO",
+        number::BPF_BTF => "HEADER_BPF_BTF",
+        number::CPU_PMU_CAPS => "HEADER_CPU_PMU_CAPS",
+        number::HYBRID_TOPOLOGY => "HEADER_HYBRID_TOPOLOGY",
+        number::PMU_CAPS => "HEADER_PMU_CAPS",
+        number::FILE => "FEAT_FILE",
+        number::META_INFO => "FEAT_META_INFO",
+        number::FILE2 => "FEAT_FILE2",
         number::GROUP_DESC => "HEADER_GROUP_DESC",
         number::CACHE => "HEADER_CACHE",
         number::SAMPLE_TIME => "HEADER_SAMPLE_TIME",
@@ -398,67 +421,10 @@ fn read_names(
     Ok(())
 }
 
-fn build_id_section(build_ids: &[BuildId]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    for build_id in build_ids {
-        let id = build_id.id.get(..BUILD_ID_LEN).unwrap_or(&build_id.id);
-        let path = (build_id.path.len() + 1).next_multiple_of(64);
-        let Ok(size) = u16::try_from(HEADER_LEN + 4 + BUILD_ID_ROOM + path) else {
-            continue;
-        };
-        let place = match build_id.owner {
-            BuildIdOwner::Kernel => Misc::KERNEL.0,
-            BuildIdOwner::User => Misc::USER.0,
-        };
-        let end = out.len() + usize::from(size);
-        out.extend_from_slice(&0u32.to_ne_bytes());
-        out.extend_from_slice(&(place | BUILD_ID_HAS_LEN).to_ne_bytes());
-        out.extend_from_slice(&size.to_ne_bytes());
-        // The host, and no guest (`HOST_KERNEL_ID`).
-        out.extend_from_slice(&(-1i32).to_ne_bytes());
-        let id_end = out.len() + BUILD_ID_LEN;
-        out.extend_from_slice(id);
-        out.resize(id_end, 0);
-        // The length of an id that is at most 20 bytes long, and three bytes that mean nothing.
-        out.extend_from_slice(&[id.len() as u8, 0, 0, 0]);
-        out.extend_from_slice(&build_id.path);
-        out.resize(end, 0);
-    }
-    (!out.is_empty()).then_some(out)
-}
-
-/// The build ids of a section, or of a record of a stream that has one.
-pub(crate) fn read_build_ids(section: &[u8], order: ByteOrder) -> Result<Vec<BuildId>> {
-    let mut build_ids = Vec::new();
-    let mut at = 0;
-    while at < section.len() {
-        let rest = &section[at..];
-        let wrong = || Error::malformed("a build id", at as u64);
-        let size = usize::from(order.u16(u16_at(rest, 6).ok_or_else(wrong)?));
-        let entry = rest.get(..size).ok_or_else(wrong)?;
-        let body = entry.get(HEADER_LEN + 4..).ok_or_else(wrong)?;
-        let (room, path) = body.split_at_checked(BUILD_ID_ROOM).ok_or_else(wrong)?;
-        let flags = order.u16(u16_at(entry, 4).ok_or_else(wrong)?);
-        let len = match flags & BUILD_ID_HAS_LEN {
-            0 => BUILD_ID_LEN,
-            _ => room[BUILD_ID_LEN].into(),
-        };
-        build_ids.push(BuildId {
-            owner: match Misc(flags).cpu_mode() {
-                CpuMode::Kernel => BuildIdOwner::Kernel,
-                _ => BuildIdOwner::User,
-            },
-            id: room[..len.min(BUILD_ID_LEN)].to_owned(),
-            path: until_nul(path).to_owned(),
-        });
-        at += size;
-    }
-    Ok(build_ids)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BuildIdOwner;
 
     fn event(config: u64, ids: &[u64], name: &str) -> RecordedEvent {
         let mut attr = vec![0; 72];
@@ -519,7 +485,8 @@ mod tests {
                 ratio: 4,
                 longest: 9,
             }),
-            left_out: Vec::new(),
+            has_branches: true,
+            ..Features::default()
         }
     }
 
@@ -574,6 +541,14 @@ mod tests {
             number::CPU_TOPOLOGY,
             number::NUMA_TOPOLOGY,
             number::PMU_MAPPINGS,
+            number::HYBRID_TOPOLOGY,
+            number::CPU_PMU_CAPS,
+            number::PMU_CAPS,
+            number::BPF_PROG_INFO,
+            number::BPF_BTF,
+            number::FILE,
+            number::FILE2,
+            number::META_INFO,
         ] {
             let taken = Features::default().read(number, &huge, &mut [], ByteOrder::Native);
             assert!(taken.is_err(), "{number}");
@@ -581,7 +556,7 @@ mod tests {
         // Sections of a later perf are none of ours.
         assert!(
             Features::default()
-                .read(31, &huge, &mut [], ByteOrder::Native)
+                .read(127, &huge, &mut [], ByteOrder::Native)
                 .is_ok()
         );
     }

@@ -46,18 +46,23 @@ cfg_if::cfg_if! {
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "file")] {
+        mod bpf_features;
+        mod build_ids;
         mod byte_order;
         mod compression;
         mod event_name;
+        mod event_names;
         mod features;
         mod file_records;
         mod header;
         mod losses;
         mod machine_features;
+        mod pmu_features;
         mod read_deltas;
         mod reader;
         mod recorded_event;
         mod section;
+        mod simpleperf;
         pub mod stat;
         mod stream_writer;
         pub mod synthesized;
@@ -66,16 +71,20 @@ cfg_if::cfg_if! {
         mod tracing;
         mod writer;
 
+        pub use bpf_features::{BpfFunction, BpfProgram, BpfTypes};
+        pub use build_ids::{BuildId, BuildIdOwner};
         pub use compression::{Compression, Compressor};
-        pub use features::{BuildId, BuildIdOwner, EventGroup, Features};
+        pub use features::{EventGroup, Features};
         pub use file_records::FileRecords;
         pub use losses::Losses;
         pub use machine_features::{
             CpuCache, CpuNumbers, CpuTopology, MemoryBlocks, MemoryTopology, NumaNode,
         };
+        pub use pmu_features::{PmuCapabilities, PmuCpus};
         pub use read_deltas::ReadDeltas;
         pub use reader::{Reader, is_stream};
         pub use recorded_event::RecordedEvent;
+        pub use simpleperf::{RecordedFile, RecordedSymbol, SymbolAddresses};
         pub use stream_writer::StreamWriter;
         pub use throttling::Throttling;
         pub use trace_print::TracePrint;

@@ -1,5 +1,5 @@
-//! Features of the machine: its PMUs, and how its CPUs, caches and memory lie to each other (`HEADER_PMU_MAPPINGS`,
-//! `HEADER_CPU_TOPOLOGY`, `HEADER_NUMA_TOPOLOGY`, `HEADER_CACHE` and `HEADER_MEM_TOPOLOGY`, `tools/perf/util/header.c`).
+//! Features of the machine: how its CPUs, caches and memory lie to each other (`HEADER_CPU_TOPOLOGY`,
+//! `HEADER_NUMA_TOPOLOGY`, `HEADER_CACHE` and `HEADER_MEM_TOPOLOGY`, `tools/perf/util/header.c`).
 
 use crate::Result;
 use crate::section::{SectionCursor, push_string};
@@ -210,24 +210,6 @@ impl MemoryTopology {
         let nodes = nodes.collect::<Result<_>>()?;
         Ok(Some(Self { block_size, nodes }))
     }
-}
-
-/// Returns the section of PMUs, if there are any.
-pub(crate) fn pmu_section(pmus: &[(u32, String)]) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    push_count(&mut out, pmus);
-    for (number, name) in pmus {
-        push_u32(&mut out, *number);
-        push_string(&mut out, name.as_bytes());
-    }
-    (!pmus.is_empty()).then_some(out)
-}
-
-pub(crate) fn read_pmus(mut cursor: SectionCursor<'_>) -> Result<Vec<(u32, String)>> {
-    let count = cursor.u32()?;
-    (0..count)
-        .map(|_| Ok((cursor.u32()?, cursor.string()?)))
-        .collect()
 }
 
 /// Returns the section of caches, if there are any.

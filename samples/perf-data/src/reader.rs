@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::EventAttr;
+use crate::build_ids::read_build_ids;
 use crate::byte_order::ByteOrder;
 use crate::bytes::{u32_at, u64_at, until_nul};
-use crate::features::{Features, read_build_ids};
+use crate::event_names;
+use crate::features::Features;
 use crate::file_records::{Cut, FileRecords, Source};
 use crate::header::{self, Header, Section, Start};
 use crate::record::{RawRecord, kind};
 use crate::recorded_event::RecordedEvent;
-use crate::synthesized::NAME;
 use crate::{Error, Result};
 
 /// No section but the data is longer than this; in files that make sense, they are a fraction of it.
@@ -105,7 +106,14 @@ impl<R: Read + Seek> Reader<R> {
         }
         if events.iter().any(|event| event.name().is_none()) {
             input.seek(SeekFrom::Start(header.data.offset))?;
-            read_names(&mut input, header.data, &mut events, start.order);
+            let source = Source {
+                input: &mut input,
+                at: header.data.offset,
+                end: Some(header.data.offset.saturating_add(header.data.size)),
+                order: start.order,
+            };
+            event_names::read_first(source, &mut events, &mut features);
+            event_names::complete(&mut events, &features);
         }
         Ok(Self {
             input,
@@ -152,6 +160,8 @@ impl<R: Read> Reader<R> {
         };
         let (mut events, mut features) = (Vec::new(), Features::default());
         let (mut room, mut record, mut ahead) = (LONGEST_SECTION, Vec::new(), VecDeque::new());
+        // The names of events, which may come before the events.
+        let mut names = Vec::new();
         while source.read(&mut record)? {
             let wrong = |what| Error::malformed(what, source.at - record.len() as u64);
             room = room
@@ -165,14 +175,15 @@ impl<R: Read> Reader<R> {
                     let number = u64_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
                     if let Ok(number) = u32::try_from(order.u64(number)) {
                         let at = source.at - record.len() as u64;
-                        features.take(number, (at, &body[8..]), &mut events, order);
+                        match Features::has_names(number) {
+                            true => names.push((number, at, body[8..].to_owned())),
+                            false => features.take(number, (at, &body[8..]), &mut events, order),
+                        }
                     }
                 }
-                kind::EVENT_UPDATE => {
-                    take_name(body, &mut events, order);
+                kind::EVENT_UPDATE | kind::THREAD_MAP | kind::CPU_MAP => {
                     ahead.push_back(std::mem::take(&mut record));
                 }
-                kind::THREAD_MAP | kind::CPU_MAP => ahead.push_back(std::mem::take(&mut record)),
                 kind::STAT_CONFIG => {
                     // In a file it is a feature.
                     features.has_counts = true;
@@ -183,10 +194,8 @@ impl<R: Read> Reader<R> {
                     let build_ids = read_build_ids(&record, ByteOrder::Native)?;
                     features.build_ids.extend(build_ids);
                 }
-                // simpleperf's record holds them.
                 kind::HEADER_TRACING_DATA if body.len() > 4 => {
-                    let len = u32_at(body, 0).map_or(0, |len| order.u32(len) as usize);
-                    features.tracing_data = body[4..].get(..len).map(<[u8]>::to_owned);
+                    features.tracing_data = event_names::formats_in(body, order);
                 }
                 kind::HEADER_TRACING_DATA => {
                     let len = u32_at(body, 0).ok_or_else(|| wrong(FEATURES))?;
@@ -214,6 +223,13 @@ impl<R: Read> Reader<R> {
         if events.is_empty() {
             return Err(Error::malformed(EVENTS, Start::LEN as u64));
         }
+        for (number, at, section) in names {
+            features.take(number, (at, &section), &mut events, order);
+        }
+        for record in &ahead {
+            event_names::take(record, &mut events, order);
+        }
+        event_names::complete(&mut events, &features);
         Ok(Self {
             data: Data::Stream(source.at, ahead),
             input: source.input,
@@ -269,38 +285,6 @@ fn event_of(body: &[u8], order: ByteOrder) -> Result<RecordedEvent> {
     let ids = ids.as_chunks().0.iter();
     let ids = ids.map(|id| order.u64(u64::from_ne_bytes(*id))).collect();
     Ok(RecordedEvent::nameless(attr, ids))
-}
-
-/// Takes the names that come before all other records of a file, as far as they can be read.
-fn read_names(input: impl Read, data: Section, events: &mut [RecordedEvent], order: ByteOrder) {
-    let mut source = Source {
-        input,
-        at: data.offset,
-        end: Some(data.offset.saturating_add(data.size)),
-        order,
-    };
-    let mut record = Vec::new();
-    while let Ok(true) = source.read(&mut record)
-        && let Some(read) = RawRecord::at_start(&record)
-        && read.kind() == kind::EVENT_UPDATE
-    {
-        take_name(read.body(), events, order);
-    }
-}
-
-/// Takes the name in the body of an `EVENT_UPDATE`, for an event that has none yet.
-fn take_name(body: &[u8], events: &mut [RecordedEvent], order: ByteOrder) {
-    let word = |at| u64_at(body, at).map(|word| order.u64(word));
-    let (Some(NAME), Some(id)) = (word(0), word(8)) else {
-        return;
-    };
-    let name = String::from_utf8_lossy(until_nul(&body[16..])).into_owned();
-    let mut nameless = events.iter_mut().filter(|event| event.name().is_none());
-    if let Some(event) = nameless.find(|event| event.ids().contains(&id))
-        && !name.is_empty()
-    {
-        event.set_name(name);
-    }
 }
 
 /// The sections of a file beside its data.

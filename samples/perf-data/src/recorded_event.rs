@@ -111,6 +111,27 @@ impl EventAttr {
     pub(crate) fn excludes_kernel(&self) -> bool {
         self.flag(5)
     }
+
+    /// `precise_ip`, of two bits.
+    pub(crate) fn precise_ip(&self) -> u8 {
+        // C numbers bit-fields from the other end on big-endian machines, and the bits in them do not turn.
+        let (low, high) = if cfg!(target_endian = "big") {
+            (16, 15)
+        } else {
+            (15, 16)
+        };
+        u8::from(self.flag(low)) | u8::from(self.flag(high)) << 1
+    }
+
+    /// Returns true if the host is left out (`exclude_host`).
+    pub(crate) fn excludes_host(&self) -> bool {
+        self.flag(19)
+    }
+
+    /// Returns true if guests are left out (`exclude_guest`).
+    pub(crate) fn excludes_guest(&self) -> bool {
+        self.flag(20)
+    }
 }
 
 #[cfg(test)]

@@ -59,6 +59,21 @@ impl<'a> SectionCursor<'a> {
         self.checked(value).map(|value| self.order.u64(value))
     }
 
+    /// A part of so many bytes, to be read on its own.
+    pub(crate) fn part(&mut self, len: usize) -> Result<Self> {
+        let part = self.bytes(len)?;
+        Ok(Self::new(part, self.what, self.order))
+    }
+
+    /// Text that a NUL ends.
+    pub(crate) fn text(&mut self) -> Result<String> {
+        let text = until_nul(self.cursor.rest());
+        self.bytes(text.len())?;
+        // The NUL.
+        self.bytes(1)?;
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
     pub(crate) fn is_at_end(&self) -> bool {
         self.cursor.rest().is_empty()
     }

@@ -2,6 +2,7 @@
 
 mod encoding;
 mod forms;
+mod names;
 mod records;
 mod records_in_sequence;
 mod round_trip;
