@@ -1,8 +1,10 @@
 //! Recordings: opening one, and going through its records in the order of their times.
 
 mod chain;
+mod deferred;
 mod input;
 mod kernel;
+mod listed;
 mod not_unwound;
 mod open;
 mod owner;

@@ -12,6 +12,7 @@ use crate::elf::ElfImage;
 use crate::kernel;
 use crate::lines::Lines;
 use crate::locate::Located;
+use crate::recorded_symbols::RecordedTable;
 
 /// The file that is read for one that was mapped: that itself, or a copy of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub(crate) struct Image {
     pub(crate) is_anonymous: bool,
     pub(crate) elf: Option<ElfImage>,
     pub(crate) lines: Option<Lines>,
+    /// Its functions, where the recording lists them and the file is not here.
+    pub(crate) recorded: Option<Arc<RecordedTable>>,
     /// The file that is read; none for the vDSO, which is in memory.
     pub(crate) read: Option<Arc<ReadFile>>,
     /// Its call frame information, read when it is first asked for.
@@ -48,9 +51,18 @@ impl Image {
             is_anonymous,
             elf: None,
             lines: None,
+            recorded: None,
             read: None,
             call_frames: None,
             names: HashMap::default(),
+        }
+    }
+
+    /// Returns one whose functions the recording lists.
+    pub(crate) fn of_recording(object: String, recorded: Arc<RecordedTable>) -> Self {
+        Self {
+            recorded: Some(recorded),
+            ..Self::unknown(object, false)
         }
     }
 
@@ -97,5 +109,13 @@ impl Image {
         let name = self.names.entry(symbol.index);
         let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
         Some((name, address - symbol.start))
+    }
+    /// Returns the name of the function that the recording lists at an address in memory and an offset in the file, and how
+    /// far into it that is.
+    pub(crate) fn recorded_at(&mut self, address: u64, offset: u64) -> Option<(Arc<str>, u64)> {
+        let (symbol, into) = self.recorded.as_ref()?.find(address, offset)?;
+        let name = self.names.entry(symbol.index);
+        let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
+        Some((name, into))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::address_space::{AddressSpace, Mapped};
 use crate::kernel::KernelSymbols;
+use crate::recorded_symbols::RecordedTable;
 
 /// Name of the kernel's own code.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
@@ -19,6 +20,8 @@ const MOST_SYMBOLS: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct KernelSpace {
     pub(crate) symbols: Option<KernelSymbols>,
+    /// Those that the recording lists, where the kernel's own are not known.
+    pub(crate) recorded: Option<Arc<RecordedTable>>,
     /// The kernel's own code and its modules, as the recording has them.
     maps: AddressSpace,
     has_own: bool,
@@ -76,10 +79,13 @@ impl KernelSpace {
             (Some(here), Some(there)) => here.file == there.file,
             (here, there) => here.is_none() && there.is_none(),
         };
-        let found = self
-            .symbols
-            .as_ref()
-            .and_then(|symbols| symbols.find(address));
+        let found = match (&self.symbols, &self.recorded) {
+            (Some(symbols), _) => symbols.find(address),
+            (None, recorded) => {
+                let found = recorded.as_ref().and_then(|all| all.find(address, 0));
+                found.map(|(symbol, _)| (symbol, None))
+            }
+        };
         let found = found.filter(|(symbol, _)| is_there(symbol.start));
         let of_symbol = found.as_ref().and_then(|(_, module)| *module);
         let is_kernel = found.is_some() || (address >= FIRST_OF_KERNEL && !self.has_own);

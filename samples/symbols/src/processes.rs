@@ -107,7 +107,8 @@ impl Processes {
         }
     }
 
-    /// Sets the name of a thread. If it has executed a program, the mappings of its process are removed.
+    /// Sets the name of a thread. If it has executed a program, the mappings of its process are those
+    /// [before](Self::before_exec).
     pub fn name(&mut self, pid: i32, tid: i32, name: &[u8], executed: bool) {
         let name = String::from_utf8_lossy(name);
         let known = self.names.get(name.as_ref()).cloned();
@@ -119,7 +120,11 @@ impl Processes {
         self.threads.insert(tid, name);
         self.living.entry(pid).or_default().insert(tid);
         if executed {
-            self.spaces.insert(pid, Arc::default());
+            let before = self.spaces.insert(pid, Arc::default());
+            match before.filter(|before| before.len() > 0) {
+                Some(before) => self.spaces.insert(image_before(pid), before),
+                None => self.spaces.remove(&image_before(pid)),
+            };
             self.forked_from.remove(&pid);
             // The others have ended.
             self.living.insert(pid, HashSet::from_iter([tid]));
@@ -153,8 +158,22 @@ impl Processes {
         if living.is_empty() {
             self.living.remove(&pid);
             self.spaces.remove(&pid);
+            self.forget_before_exec(pid);
             self.forked_from.remove(&pid);
         }
+    }
+
+    /// Returns a number that stands for a process with the mappings that it had before it executed its program; `None` if it
+    /// had none, or they are [forgotten](Self::forget_before_exec). Until the new program runs, its callers are still those of
+    /// the old one, which called execve(2).
+    pub fn before_exec(&self, pid: i32) -> Option<i32> {
+        let before = image_before(pid);
+        self.spaces.contains_key(&before).then_some(before)
+    }
+
+    /// Forgets the mappings that a process had before it executed its program: it runs that.
+    pub fn forget_before_exec(&mut self, pid: i32) {
+        self.spaces.remove(&image_before(pid));
     }
 
     /// Returns true if anything is known of a process.
@@ -183,7 +202,8 @@ impl Processes {
         &'a self,
         file: &'a Arc<MappedFile>,
     ) -> impl Iterator<Item = (i32, &'a Mapped)> {
-        self.spaces.iter().filter_map(|(pid, space)| {
+        let processes = self.spaces.iter().filter(|(pid, _)| **pid >= 0);
+        processes.filter_map(|(pid, space)| {
             let mapped = space
                 .iter()
                 .find(|mapped| Arc::ptr_eq(&mapped.file, file))?;
@@ -200,6 +220,11 @@ impl Processes {
     pub fn thread_name(&self, tid: i32) -> Option<&Arc<str>> {
         self.threads.get(&tid)
     }
+}
+
+/// Returns the number that stands for a process with the mappings of before: no process has a negative one.
+fn image_before(pid: i32) -> i32 {
+    !pid
 }
 
 #[cfg(test)]
@@ -229,6 +254,26 @@ mod tests {
         assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/sh"));
         assert_eq!(path_in(&processes, 2).as_deref(), Some("/bin/ls"));
         assert_eq!(processes.thread_name(2).map(|n| &**n), Some("ls"));
+    }
+
+    #[test]
+    fn what_a_process_had_mapped_before_it_executed_is_kept_until_it_runs() {
+        let mut processes = Processes::new();
+        processes.name(1, 1, b"sh", true);
+        assert_eq!(processes.before_exec(1), None);
+        processes.map(1, mapped("/bin/sh"));
+        processes.name(1, 1, b"ls", true);
+        processes.map(1, mapped("/bin/ls"));
+        let before = processes.before_exec(1).expect("kept");
+        assert_eq!(path_in(&processes, before).as_deref(), Some("/bin/sh"));
+        assert_eq!(path_in(&processes, 1).as_deref(), Some("/bin/ls"));
+        let file = processes.mapping(before, 5).expect("mapped").file.clone();
+        assert_eq!(processes.with_file(&file).count(), 0);
+        processes.forget_before_exec(1);
+        assert_eq!(processes.before_exec(1), None);
+        processes.name(1, 1, b"sh", true);
+        processes.end(1, 1);
+        assert_eq!(processes.before_exec(1), None);
     }
 
     #[test]

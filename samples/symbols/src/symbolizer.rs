@@ -13,13 +13,14 @@ use crate::demangled::demangle;
 use crate::image::{Image, ReadFile};
 use crate::jit_names::{JitNames, Reading};
 use crate::kernel::KernelSymbols;
-use crate::kernel_space::{KernelSpace, UNKNOWN};
+use crate::kernel_space::{KERNEL, KernelSpace, UNKNOWN};
 use crate::left_out::LeftOut;
 use crate::lines::Line;
 use crate::locate::{self, Doubt, NotLocated, RecordedAt};
 use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::process_maps::{ProcessMaps, as_path};
 use crate::processes::Processes;
+use crate::recorded_symbols::{RecordedSymbols, RecordedTable};
 use crate::unwind::{Architecture, ThreadState};
 
 /// Objects of addresses of a guest's kernel, of its processes, and of the hypervisor.
@@ -89,6 +90,8 @@ pub struct Symbolizer {
     with_lines: bool,
     with_maps_of_others: bool,
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    /// Functions that the recording lists, by the paths of their files.
+    recorded: HashMap<Vec<u8>, Arc<RecordedTable>>,
     images: Vec<Image>,
     /// Files by their addresses, which are kept for that: processes share their files.
     by_file: HashMap<usize, (Arc<MappedFile>, usize)>,
@@ -151,6 +154,23 @@ impl Symbolizer {
     #[must_use]
     pub fn with_build_ids(mut self, ids: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
         self.build_ids = ids.into_iter().collect();
+        self
+    }
+
+    /// Sets the functions that the recording itself lists, by the paths of their files, or by `[kernel.kallsyms]`. They are read
+    /// where the file, or the kernel's symbols, are not here.
+    #[must_use]
+    pub fn with_recorded_symbols(
+        mut self,
+        files: impl IntoIterator<Item = (Vec<u8>, RecordedSymbols)>,
+    ) -> Self {
+        for (path, symbols) in files {
+            let table = Arc::new(symbols.build());
+            match path == KERNEL.as_bytes() {
+                true => self.kernel.recorded = Some(table),
+                false => drop(self.recorded.insert(path, table)),
+            }
+        }
         self
     }
 
@@ -266,7 +286,7 @@ impl Symbolizer {
         let mapped = processes.mapping(pid, address)?;
         let index = self.image((processes, pid), mapped);
         let image = self.images.get(index)?;
-        if image.is_anonymous || image.lines.is_some() {
+        if image.is_anonymous || image.lines.is_some() || image.recorded.is_some() {
             return None;
         }
         let symbol = image.elf.as_ref().and_then(|elf| {
@@ -375,12 +395,14 @@ impl Symbolizer {
             });
             return;
         }
+        let of_recording = image.recorded_at(address, offset);
         let address = image.elf.as_ref().and_then(|elf| elf.address_at(offset));
         let lines = match (address, &image.lines) {
             (Some(address), Some(lines)) => lines.at(address),
             _ => Vec::new(),
         };
-        let found = address.and_then(|address| image.function_at(address));
+        let of_file = || image.function_at(address?);
+        let found = of_recording.or_else(of_file);
         let (name, offset) = found.unzip();
         let object = image.object.clone();
         let function = |name, inlined, source| Function {
@@ -439,8 +461,12 @@ impl Symbolizer {
     fn find_image(&mut self, (processes, pid): (&Processes, i32), mapped: &Mapped) -> Image {
         let file = &mapped.file;
         let object = String::from_utf8_lossy(&file.path).into_owned();
+        let recorded = self.recorded.get(&*file.path).cloned();
         if file.is_anonymous() {
-            return Image::unknown(object, true);
+            return match recorded {
+                Some(recorded) => Image::of_recording(object, recorded),
+                None => Image::unknown(object, true),
+            };
         }
         if file.is_vdso() {
             return match self.has_this_kernel {
@@ -462,7 +488,14 @@ impl Symbolizer {
         });
         let places = std::iter::once(as_path(&file.path));
         let places = places.chain(running.take(MOST_PROCESSES).flatten());
-        match locate::locate(file, id, places, self.recorded_at) {
+        let located = locate::locate(file, id, places, self.recorded_at);
+        let is_sure = located
+            .as_ref()
+            .is_ok_and(|located| located.doubt.is_none());
+        if let Some(recorded) = recorded.filter(|_| !is_sure) {
+            return Image::of_recording(object, recorded);
+        }
+        match located {
             Ok(located) => {
                 self.doubtful
                     .extend(located.doubt.map(|doubt| (object.clone(), doubt)));

@@ -34,6 +34,30 @@ impl Architecture {
         }
     }
 
+    /// Returns the architecture whose 64-bit processes have these registers (`asm/perf_regs.h`), for a recording that does not
+    /// name its machine; `None` if several may have, or none that is known.
+    pub fn from_registers(registers: u64) -> Option<Self> {
+        // x86_64 alone has r8 to r15 and ends with them; aarch64 alone ends with bit 32, its program counter: others have
+        // fewer, or more behind that.
+        match (
+            registers >> 32,
+            registers >> 24 & 0xff,
+            registers >> 16 & 0xff,
+        ) {
+            (0, 0, 0xff) => Some(Self::X86_64),
+            (1, 0xff, 0xff) => Some(Self::Aarch64),
+            _ => None,
+        }
+    }
+
+    /// Returns the number in `asm/perf_regs.h` of the register that has the address of the instruction.
+    pub fn instruction_register(self) -> u32 {
+        match self {
+            Self::X86_64 => 8,
+            Self::Aarch64 => 32,
+        }
+    }
+
     /// Returns the registers that unwinding needs, as bits numbered by the architecture's `asm/perf_regs.h`.
     pub fn registers(self) -> u64 {
         match self {

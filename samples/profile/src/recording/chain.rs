@@ -1,6 +1,6 @@
 //! Call chains of samples: the kernel's frames, and the user's by what the sample has to find them.
 
-use quipu_perf_data::{Callchain, RegisterAbi, Sample, SampleType};
+use quipu_perf_data::{Callchain, Context, RegisterAbi, Sample, SampleType};
 use quipu_symbols::{AddressOwner, ThreadState};
 
 use super::owner::owner_of;
@@ -36,14 +36,17 @@ impl Replay {
     ) {
         let begin = out.len();
         let chain = sample.callchain();
+        let user = AddressOwner::Process(self.image_of(sample, pid));
         let recorded = chain.iter().flat_map(Callchain::frames);
         let mut before = None;
         out.extend(recorded.map(|frame| ChainFrame {
-            owner: owner_of(frame.context, own, pid),
+            owner: match owner_of(frame.context, own, pid) {
+                AddressOwner::Process(_) => user,
+                other => other,
+            },
             address: frame.address,
             is_return_address: before.replace(frame.context) == Some(frame.context),
         }));
-        let user = AddressOwner::Process(pid);
         let first = out.iter().skip(begin).position(|f| f.owner == user);
         let found = |address| ChainFrame {
             owner: user,
@@ -53,7 +56,7 @@ impl Replay {
         match first {
             None => {
                 let mut addresses = Vec::new();
-                self.unwind(sample, pid, &mut addresses);
+                self.unwind(sample, user, &mut addresses);
                 out.extend(addresses.into_iter().map(found));
             }
             Some(first) if self.call_stacks[event] => {
@@ -70,8 +73,43 @@ impl Replay {
         }
     }
 
+    /// Returns true if a process may be in execve(2), called by the program of before.
+    pub(crate) fn may_execute(&self, pid: i32) -> bool {
+        self.processes.before_exec(pid).is_some()
+    }
+
+    /// Returns the number that a process has with the mappings of its callers in user mode: its own, or in execve(2) that of
+    /// before. Once the new program runs, what was before is forgotten.
+    fn image_of(&mut self, sample: &Sample<'_>, pid: i32) -> i32 {
+        let Some(before) = self.processes.before_exec(pid) else {
+            return pid;
+        };
+        let chain = sample.callchain();
+        let mut frames = chain.iter().flat_map(Callchain::frames);
+        let first = frames.find(|frame| frame.context == Context::User);
+        let registers = || {
+            sample
+                .user_registers()?
+                .get(self.machine?.instruction_register())
+        };
+        let Some(address) = first.map(|frame| frame.address).or_else(registers) else {
+            return pid;
+        };
+        if self.processes.mapping(pid, address).is_some() {
+            self.processes.forget_before_exec(pid);
+            return pid;
+        }
+        match self.processes.mapping(before, address) {
+            Some(_) => before,
+            None => pid,
+        }
+    }
+
     /// Finds the frames of user mode in the copy of the stack.
-    fn unwind(&mut self, sample: &Sample<'_>, pid: i32, out: &mut Vec<u64>) {
+    fn unwind(&mut self, sample: &Sample<'_>, of: AddressOwner, out: &mut Vec<u64>) {
+        let AddressOwner::Process(pid) = of else {
+            return;
+        };
         let (Some(registers), Some(stack)) = (sample.user_registers(), sample.user_stack()) else {
             return;
         };

@@ -86,7 +86,9 @@ impl Places {
             AddressOwner::Process(pid) => processes.mapping(pid, address),
             _ => None,
         };
-        let in_file = mapping.map_or(address, |mapping| mapping.offset_of(address));
+        // Memory of no file is known by its addresses, as to the compilers that list it in /tmp/perf-PID.map.
+        let in_file = mapping.filter(|mapping| !is_memory(&mapping.file.path));
+        let in_file = in_file.map_or(address, |mapping| mapping.offset_of(address));
         let function = self.found.pop();
         let inlined = self.found.drain(..).map(|inlined| Inlined {
             symbol: inlined.name,
@@ -97,10 +99,7 @@ impl Places {
             Some(function) => function.object.clone(),
             None => "[unknown]".into(),
         };
-        let is_without_file = &*object == "[jit]"
-            || ["//anon", "/dev/zero", "/anon_hugepage"]
-                .iter()
-                .any(|anon| object.starts_with(anon));
+        let is_without_file = &*object == "[jit]" || is_memory(object.as_bytes());
         let object = match owner {
             AddressOwner::Process(pid) if is_without_file => format!("/tmp/perf-{pid}.map").into(),
             _ => object,
@@ -129,4 +128,17 @@ impl Places {
             code,
         }
     }
+}
+
+/// Returns true for the name of a mapping that is memory and of no file (`map__new`, `tools/perf/util/map.c`).
+fn is_memory(name: &[u8]) -> bool {
+    const BEGINS: [&[u8]; 6] = [
+        b"//anon",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"/SYSV",
+        b"[stack",
+        b"[heap]",
+    ];
+    BEGINS.iter().any(|begin| name.starts_with(begin))
 }

@@ -20,8 +20,10 @@ use quipu_symbols::{
 use crate::progress::Progress;
 use quipu_shell::Failure;
 
+use super::deferred::{self, Deferred};
 use super::input::{Input, name};
 use super::kernel::Kernel;
+use super::listed;
 use super::not_unwound::NotUnwound;
 
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
@@ -83,6 +85,7 @@ pub(crate) struct Replay {
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
     kernel: Kernel,
+    deferred: Deferred,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Architecture>,
     pub(super) not_unwound: NotUnwound,
@@ -143,9 +146,16 @@ impl Replay {
             .recorded_until(input.written())
             .with_lines(input.lines)
             .with_maps_of_others(input.force)
-            .with_build_ids(build_ids);
+            .with_build_ids(build_ids)
+            .with_recorded_symbols(listed::symbols(features));
         kernel.name(&mut symbolizer);
-        let machine = features.arch.as_deref().and_then(Architecture::from_name);
+        let machine = match features.arch.as_deref() {
+            Some(name) => Architecture::from_name(name),
+            None => {
+                let registers = events.iter().map(|event| event.attr().user_registers());
+                registers.filter_map(Architecture::from_registers).next()
+            }
+        };
         let mut replay = Self::new(events, (symbolizer, kernel), machine);
         let left_out = features.left_out.iter().map(|(section, offset)| {
             format!("the section {section} at byte {offset} is malformed, and left out")
@@ -186,6 +196,7 @@ impl Replay {
             processes: Processes::new(),
             told_apart: HashMap::default(),
             kernel,
+            deferred: Deferred::default(),
             machine,
             not_unwound: NotUnwound::default(),
             symbolizer,
@@ -267,6 +278,13 @@ impl Replay {
             }
         }
         let Ok(()) = order.finish(|record| self.take(record, &layouts, &mut visit));
+        for sample in self.deferred.rest() {
+            if !self.is_done
+                && let Err(error) = self.take_waiting(&sample, None, &mut visit)
+            {
+                self.left_out.get_or_insert((0, error)).0 += 1;
+            }
+        }
         self.traced = records.traced();
         Ok((self, visit))
     }
@@ -440,6 +458,7 @@ impl Replay {
         let event = self.event_of(record);
         let layout = &layouts[event];
         match record.decode_sample(layout)? {
+            Some(sample) if self.deferred.keep(record, &sample) => Ok(()),
             Some(sample) => {
                 self.is_done = visit.sample(self, event, &sample).is_break();
                 Ok(())
@@ -469,6 +488,13 @@ impl Replay {
                 self.processes
                     .name(thread.pid, thread.tid, comm.name, comm.is_exec);
             }
+            Record::CallchainDeferred(frames) => {
+                let thread = record.sample_id(layout).and_then(|id| id.thread);
+                let thread = thread.map_or(-1, |thread| thread.tid);
+                for sample in self.deferred.take(thread, frames.cookie) {
+                    self.take_waiting(&sample, Some(frames), visit)?;
+                }
+            }
             Record::Fork(task) => {
                 let (new, parent) = (task.thread, task.parent);
                 self.processes
@@ -480,6 +506,31 @@ impl Replay {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Takes a sample that has waited for its frames of user mode, with them if they have come.
+    fn take_waiting(
+        &mut self,
+        bytes: &[u8],
+        frames: Option<&record::CallchainDeferred<'_>>,
+        visit: &mut impl Visit,
+    ) -> Result<(), Error> {
+        let Some(record) = RawRecord::at_start(bytes) else {
+            return Ok(());
+        };
+        let event = self.event_of(record);
+        let layout = *self.layout(event);
+        let Some(sample) = record.decode_sample(&layout)? else {
+            return Ok(());
+        };
+        let whole = frames.and_then(|frames| deferred::with_frames(record, &sample, frames));
+        let whole = whole.as_deref().and_then(RawRecord::at_start);
+        let whole = whole
+            .map(|whole| whole.decode_sample(&layout))
+            .transpose()?;
+        let sample = whole.flatten().unwrap_or(sample);
+        self.is_done |= visit.sample(self, event, &sample).is_break();
         Ok(())
     }
 

@@ -57,6 +57,7 @@ impl Loading {
         pid: i32,
     ) -> u32 {
         let is_plain = replay.has_plain_chains(event)
+            && !replay.may_execute(pid)
             && matches!(own, AddressOwner::Kernel | AddressOwner::Process(_));
         let Some(chain) = sample.callchain().filter(|_| is_plain) else {
             self.read_chain(replay, (event, sample), own, pid);
