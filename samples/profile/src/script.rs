@@ -1,6 +1,7 @@
 //! `quipu script`: every sample of a recording, a line each, as `perf script` prints them.
 
 mod branches;
+mod data_source;
 mod fields;
 mod json;
 mod numbers;

@@ -24,10 +24,13 @@ pub(super) enum Field {
     Period,
     Branches,
     BranchSymbols,
+    DataSource,
+    Weight,
+    InstructionLatency,
 }
 
 /// Every field by its name.
-const FIELDS: [(&str, Field); 16] = [
+const FIELDS: [(&str, Field); 19] = [
     ("comm", Field::Comm),
     ("tid", Field::Tid),
     ("pid", Field::Pid),
@@ -44,15 +47,16 @@ const FIELDS: [(&str, Field); 16] = [
     ("period", Field::Period),
     ("brstack", Field::Branches),
     ("brstacksym", Field::BranchSymbols),
+    ("data_src", Field::DataSource),
+    ("weight", Field::Weight),
+    ("ins_lat", Field::InstructionLatency),
 ];
 
 /// Fields of perf that are not printed here.
-const NOT_HERE: [&str; 22] = [
+const NOT_HERE: [&str; 19] = [
     "iregs",
     "uregs",
     "flags",
-    "data_src",
-    "weight",
     "bpf-output",
     "brstackinsn",
     "brstackinsnlen",
@@ -69,7 +73,6 @@ const NOT_HERE: [&str; 22] = [
     "tod",
     "data_page_size",
     "code_page_size",
-    "ins_lat",
 ];
 
 /// A set of fields.
@@ -164,7 +167,14 @@ impl EventClass {
             Self::Tracepoint => FieldSet::OF_TRACEPOINTS,
             Self::Raw => {
                 let mut fields = FieldSet::USUAL;
-                fields.set(Field::Address, true);
+                for of_memory in [
+                    Field::Address,
+                    Field::DataSource,
+                    Field::Weight,
+                    Field::InstructionLatency,
+                ] {
+                    fields.set(of_memory, true);
+                }
                 fields
             }
             _ => FieldSet::USUAL,
@@ -302,6 +312,9 @@ fn needed(field: Field) -> SampleType {
         Field::Symbol | Field::Object | Field::Offset => SampleType::IP | SampleType::ADDR,
         Field::SourceLine => SampleType::IP,
         Field::Branches | Field::BranchSymbols => SampleType::BRANCH_STACK,
+        Field::DataSource => SampleType::DATA_SRC,
+        Field::Weight => SampleType::WEIGHT | SampleType::WEIGHT_STRUCT,
+        Field::InstructionLatency => SampleType::WEIGHT_STRUCT,
         // Of a fixed period, that is it.
         Field::Event | Field::Period => SampleType::all(),
     }

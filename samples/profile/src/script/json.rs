@@ -24,6 +24,12 @@ pub(super) struct JsonSample<'a> {
     pub(super) period: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) address: Option<String>,
+    /// The source of the data at the address, in perf's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) data_source: Option<String>,
+    /// Mostly the cycles that the access took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) weight: Option<u64>,
     /// The fields of a tracepoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fields: Option<Map<String, Value>>,

@@ -6,7 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use quipu_perf_data::{EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType};
+use quipu_perf_data::{
+    DataSource, EventAttr, Features, ReadDeltas, RecordedEvent, Sample, SampleType, Weight,
+};
 use quipu_symbols::AddressOwner;
 
 use crate::pager::Pager;
@@ -15,6 +17,7 @@ use quipu_shell::Failure;
 use quipu_shell::terminal::escaped;
 
 use super::branches;
+use super::data_source;
 use super::fields::{Field, FieldSet, Fields};
 use super::json::{Frame, JsonSample};
 use super::numbers;
@@ -31,6 +34,8 @@ pub(super) struct Script {
     events: Vec<Printed>,
     /// The longest name of an event.
     width: usize,
+    /// The longest source of data that was printed.
+    source_width: usize,
     tracepoints: HashMap<u64, Tracepoint>,
     deltas: ReadDeltas,
     places: Places,
@@ -142,6 +147,7 @@ impl Script {
             selection,
             events: printed.collect(),
             width: names.iter().map(String::len).max().unwrap_or(0),
+            source_width: 0,
             tracepoints: tracepoints::of_file(features.tracing_data.as_deref()),
             deltas: ReadDeltas::default(),
             places: Places::default(),
@@ -173,6 +179,7 @@ impl Script {
             options,
             events,
             width,
+            source_width,
             tracepoints,
             places,
             text,
@@ -217,6 +224,7 @@ impl Script {
                 symbol(text, fields, &place);
             }
         }
+        memory_access(text, fields, sample, source_width);
         if !fields.has(Field::Ip) {
             branches::push(text, fields, (replay, places), sample, pid);
             text.push('\n');
@@ -303,6 +311,8 @@ impl Script {
             cpu: sample.cpu(),
             period,
             address: sample.addr().map(|address| format!("{address:#x}")),
+            data_source: sample.data_source().and_then(data_source::known),
+            weight: sample.weight().map(|weight| costs(weight).0),
             fields,
             frames: chain
                 .iter()
@@ -367,6 +377,36 @@ fn begin(
             false => numbers::push_zeros(text, rest / 1000, 6),
         }
         text.push_str(": ");
+    }
+}
+
+/// Appends where the data came from that an instruction touched, and what that cost, as far as they are asked for. As with
+/// perf a column is as wide as its widest text up to here, `widest`.
+fn memory_access(text: &mut String, fields: FieldSet, sample: &Sample<'_>, widest: &mut usize) {
+    if fields.has(Field::DataSource) {
+        let source = sample.data_source().unwrap_or(DataSource(0));
+        let from = text.len();
+        numbers::push_hex(text, source.0, 16);
+        text.push(' ');
+        data_source::push(text, source);
+        *widest = (*widest).max(text.len() - from);
+        text.extend(std::iter::repeat_n(' ', from + *widest - text.len()));
+    }
+    let (weight, latency) = sample.weight().map_or((0, 0), costs);
+    if fields.has(Field::Weight) {
+        numbers::push(text, weight, 16);
+    }
+    if fields.has(Field::InstructionLatency) {
+        numbers::push(text, latency, 16);
+    }
+}
+
+/// Returns the weight and the latency of the instruction.
+fn costs(weight: Weight) -> (u64, u64) {
+    match weight {
+        Weight::Full(weight) => (weight, 0),
+        Weight::Parts { first, second, .. } => (first.into(), second.into()),
+        _ => (0, 0),
     }
 }
 
