@@ -132,6 +132,9 @@ pub(super) fn text(
             Some(format!("{name}{{{}}}", members.join(","))),
         );
     }
+    if features.has_traces {
+        out.push_str("# contains AUX area data (e.g. instruction trace)\n");
+    }
     hardware::caches(&mut out, features, in_full);
     if let Some((first, last)) = features.sample_time {
         let seconds = |ns: u64| format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000);
@@ -145,13 +148,45 @@ pub(super) fn text(
         );
     }
     hardware::memory(&mut out, features, in_full);
+    bpf_programs(&mut out, features);
     if let Some(compression) = features.compression {
         let (level, ratio) = (compression.level, compression.ratio);
         let text = format!("Zstd, level = {level}, ratio = {ratio}");
         line(&mut out, "compressed ", Some(text));
     }
+    hardware::core_pmus(&mut out, features, in_full);
+    for (name, value) in &features.simpleperf {
+        line(&mut out, &format!("{name} "), Some(value.clone()));
+    }
     out.push_str("# ========\n#\n");
     out
+}
+
+/// Appends BPF programs with their functions, and the types that there are.
+fn bpf_programs(out: &mut String, features: &Features) {
+    for program in &features.bpf_programs {
+        let mut types = features.bpf_types.iter();
+        let types = types.find(|types| types.id == program.types);
+        let functions = program.functions.iter().map(|function| {
+            let (name, address, len) = (function.name(types), function.address, function.len);
+            format!("{} addr {address:#x} size {len}", escaped(&name))
+        });
+        match functions.collect::<Vec<_>>().as_slice() {
+            [] => {}
+            [one] => {
+                let _ = writeln!(out, "# bpf_prog_info {}: {one}", program.id);
+            }
+            several => {
+                let _ = writeln!(out, "# bpf_prog_info {}:", program.id);
+                for (at, function) in several.iter().enumerate() {
+                    let _ = writeln!(out, "# \tsub_prog {at}: {function}");
+                }
+            }
+        }
+    }
+    for types in &features.bpf_types {
+        let _ = writeln!(out, "# btf info of id {}", types.id);
+    }
 }
 
 /// Appends a line, if there is something to tell.

@@ -13,6 +13,7 @@ mod interrupted;
 mod list;
 #[cfg(not(target_os = "linux"))]
 mod only_linux;
+mod others;
 #[cfg(unix)]
 mod pctr;
 #[cfg(target_os = "linux")]

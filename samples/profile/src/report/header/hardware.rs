@@ -48,6 +48,9 @@ pub(super) fn places(out: &mut String, features: &Features, in_full: bool) {
         line(out, &format!("{name} meminfo  "), Some(memory));
         line(out, &format!("{name} cpu list "), Some(node.cpus.clone()));
     }
+    if features.has_branches {
+        out.push_str("# contains samples with branch stack\n");
+    }
     let pmus = features.pmus.iter();
     let pmus: Vec<_> = pmus
         .map(|(number, name)| format!("{name} = {number}"))
@@ -57,6 +60,35 @@ pub(super) fn places(out: &mut String, features: &Features, in_full: bool) {
         "pmu mappings",
         (!pmus.is_empty()).then(|| pmus.join(", ")),
     );
+}
+
+/// Appends the CPUs of the core PMUs of a hybrid machine if they are told in full, and what core PMUs are capable of.
+pub(super) fn core_pmus(out: &mut String, features: &Features, in_full: bool) {
+    match features.hybrid.as_slice() {
+        [] => {}
+        _ if !in_full => available(out, "HYBRID_TOPOLOGY"),
+        pmus => {
+            out.push_str("# hybrid cpu system:\n");
+            for pmu in pmus {
+                line(
+                    out,
+                    &format!("{} cpu list ", pmu.pmu),
+                    Some(pmu.cpus.clone()),
+                );
+            }
+        }
+    }
+    for pmu in &features.pmu_capabilities {
+        let list = pmu.list.iter();
+        let list: Vec<_> = list
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let list = match list.is_empty() {
+            true => "not available".to_owned(),
+            false => list.join(", "),
+        };
+        line(out, &format!("{} pmu capabilities", pmu.pmu), Some(list));
+    }
 }
 
 /// Appends the blocks of memory, if they are told in full.
