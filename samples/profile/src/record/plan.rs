@@ -6,8 +6,8 @@ use std::time::Duration;
 use quipu::{Machine, Target};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
-    BranchSampleType, ExtraRecords, ReadFormat, SampleType, SampledEvent, SamplerFlags,
-    SamplerSpec, WhenFull,
+    BranchSampleType, ExtraRecords, Rate, ReadFormat, SampleType, SampledEvent, SamplerFlags,
+    SamplerSpec, Wakeup, WhenFull,
 };
 
 use quipu_shell::Failure;
@@ -77,6 +77,8 @@ impl RecordPlan {
         }
         Ok(Self {
             spec,
+            // The file has two events then.
+            spec.sample_type |= SampleType::IDENTIFIER;
             tracked,
             names,
             weak,
@@ -130,7 +132,7 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         .with_inherit(inherits)
         .with_enable_on_exec(*scope == Scope::Command && options.delay.is_none_or(|ms| ms == 0))
         .with_disabled(true);
-    spec.sample_type |= SampleType::IDENTIFIER | SampleType::CPU | SampleType::PERIOD;
+    spec.sample_type |= SampleType::CPU;
     spec.sample_type.set(SampleType::ADDR, options.data);
     let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
     let has_tracepoints = spec.events.iter().any(is_tracepoint);
@@ -139,6 +141,11 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
         true => BranchSampleType::ANY,
         false => options
             .branch_filter
+    // The shorter samples are, the more a ring holds: each that stands for one event does not have to say so. A tracepoint
+    // may stand for more (`__perf_count`, `include/trace/perf.h`), and times off the CPU do.
+    let is_each = |event: &SampledEvent| event.rate == Rate::Period(1);
+    let are_all = spec.events.iter().all(is_each) && !has_tracepoints && !options.off_cpu;
+    spec.sample_type.set(SampleType::PERIOD, !are_all);
             .map_or(BranchSampleType::empty(), |filter| filter.0),
     };
     spec.sample_type
@@ -175,6 +182,8 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
 }
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
+    // Three quarters are left for what comes until this process runs.
+    spec.wakeup = Wakeup::Bytes((spec.ring_bytes / 4) as u32);
     if options.target.all_cpus && options.target.cpus.is_some() {
         return Err(Failure::usage(
             "-a samples every CPU and -C only some: give one of them",

@@ -31,10 +31,8 @@ use super::statistics;
 use super::switch::FileSwitch;
 use crate::report::throttled;
 
-/// The longest wait for one sampler before all are drained, and the command and signals checked.
+/// The longest wait for samplers before all are drained, and the command and signals checked.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
-/// The longest wait where there are several samplers, of which only one can be waited for.
-const DRAIN_INTERVAL_OF_MANY: Duration = Duration::from_millis(20);
 /// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -123,7 +121,7 @@ impl<'a> Recorder<'a> {
     /// Records until the command has ended; returns its exit status. A second signal ends the recording, and tells the
     /// command to end, without waiting for it. Where the file cannot be written any more, the command goes on.
     fn follow(&mut self, running: &mut Running, recording: &mut Recording) -> Result<u8, Failure> {
-        let mut is_told = false;
+        let (mut is_told, mut is_found) = (false, false);
         loop {
             if let Some(signal) = self.signals.take_to_pass_on() {
                 command::signal(running, signal);
@@ -143,7 +141,7 @@ impl<'a> Recorder<'a> {
                 recording.stop();
                 command::signal(running, SIGTERM);
             }
-            let all_ended = self.wait(recording)? == Woken::Ended;
+            let all_ended = self.wait_unless(is_found, recording)? == Woken::Ended;
             // All that it did is in the rings before it is seen to have ended.
             let timeout = if all_ended {
                 DRAIN_INTERVAL
@@ -151,7 +149,7 @@ impl<'a> Recorder<'a> {
                 Duration::ZERO
             };
             let exit = running.wait_timeout(timeout)?;
-            recording.drain()?;
+            is_found = recording.drain()?;
             if let Some(exit) = exit {
                 return Ok(command::exit_code(exit.status));
             }
@@ -163,12 +161,13 @@ impl<'a> Recorder<'a> {
         if !self.plan.quiet && io::stderr().is_terminal() {
             self.say("recording; press Ctrl-C to stop and write the file");
         }
+        let mut is_found = false;
         loop {
             let ended = self.is_to_end(recording)? || self.signals.arrived() || !any_alive(targets);
             if !ended {
-                self.wait(recording)?;
+                self.wait_unless(is_found, recording)?;
             }
-            recording.drain()?;
+            is_found = recording.drain()?;
             if ended || recording.output.is_broken() {
                 return Ok(());
             }
@@ -176,29 +175,25 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Waits for records, but not where the last round found some: it may have taken long, and what is in a ring again takes
+    /// from the room for what comes until this process runs.
+    fn wait_unless(&self, is_found: bool, recording: &mut Recording) -> Result<Woken, Failure> {
+        match is_found {
+            true => Ok(Woken::Data),
+            false => self.wait(recording),
+        }
+    }
+
     fn wait(&self, recording: &mut Recording) -> Result<Woken, Failure> {
-        let mut longest = match recording.samplers.len() {
-            1 => DRAIN_INTERVAL,
-            _ => DRAIN_INTERVAL_OF_MANY,
-        };
+        let mut longest = DRAIN_INTERVAL;
         if self.control.is_some() {
             longest = control::INTERVAL;
         }
         if let Some(start) = self.start {
             longest = longest.min(start.saturating_duration_since(Instant::now()));
         }
-        Ok(match recording.samplers.as_mut_slice() {
-            [one] => one.wait(Some(longest))?,
-            [] => Woken::Ended,
-            [first, ..] => match first.wait(Some(longest))? {
-                // The others may go on.
-                Woken::Ended => {
-                    self.signals.sleep(longest);
-                    Woken::TimedOut
-                }
-                woken => woken,
-            },
-        })
+        let mut samplers: Vec<_> = recording.samplers.iter_mut().collect();
+        Ok(Sampler::wait_any(&mut samplers, Some(longest))?)
     }
 
     /// Starts sampling when its time has come, does what commands say, and goes on in a new file when it is time for that;
@@ -250,7 +245,7 @@ impl<'a> Recorder<'a> {
         let mut drained = recording.drain_all();
         if drained.is_ok() && self.plan.off_cpu {
             // What came in the last round is put in order in the next.
-            drained = recording.drain();
+            drained = recording.drain().map(drop);
         }
         let losses = statistics::losses(&recording.samplers, recording.spec.events.len());
         for (record, count) in losses.counted {

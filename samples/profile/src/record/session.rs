@@ -104,8 +104,10 @@ impl Recording {
         }
     }
 
-    /// Writes the records in the rings as they are. Those of rings that are written over stay there.
-    pub(super) fn drain(&mut self) -> Result<(), Failure> {
+    /// Writes the records in the rings as they are; returns true if there were some. Those of rings that are written over
+    /// stay there.
+    pub(super) fn drain(&mut self) -> Result<bool, Failure> {
+        let mut is_found = false;
         let samplers = match self.overwrites {
             true => &mut [],
             false => self.samplers.as_mut_slice(),
@@ -121,6 +123,7 @@ impl Recording {
                 if self.off_cpu.is_none() {
                     self.output.write_records(&batch.bytes());
                 }
+                is_found = true;
                 for record in &mut batch {
                     let record = record?;
                     if let Some(off_cpu) = &mut self.off_cpu {
@@ -139,10 +142,10 @@ impl Recording {
             }
         }
         self.write_times_off_cpu()?;
-        if !self.overwrites {
+        if is_found && !self.overwrites {
             self.output.finish_round();
         }
-        Ok(())
+        Ok(is_found)
     }
 
     /// Writes the samples of threads that are on a CPU again.
