@@ -20,6 +20,7 @@ mod session;
 mod statistics;
 mod switch;
 mod tracepoints;
+mod users;
 
 use std::process::ExitCode;
 

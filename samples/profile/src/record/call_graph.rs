@@ -21,6 +21,8 @@ const LARGEST_DUMP: u32 = 65528;
 pub(crate) enum CallGraph {
     /// By frame pointers.
     FramePointers,
+    /// By frame pointers, those of user mode when the thread is back there: once for all samples of a stay in the kernel.
+    DeferredFramePointers,
     /// By a copy of so many bytes of the stack, from which the callers are found when the recording is read.
     StackCopies(u32),
     /// By the CPU's record of calls that have not returned.
@@ -37,6 +39,7 @@ impl FromStr for CallGraph {
         };
         match (method.trim(), size) {
             ("fp", None) => Ok(Self::FramePointers),
+            ("fp", Some("defer")) => Ok(Self::DeferredFramePointers),
             ("lbr", None) => Ok(Self::LastBranches),
             ("dwarf", None) => Ok(Self::StackCopies(USUAL_DUMP)),
             ("dwarf", Some(size)) => {
@@ -49,7 +52,7 @@ impl FromStr for CallGraph {
                     )),
                 }
             }
-            _ => Err("expected fp, dwarf, dwarf,BYTES or lbr".to_owned()),
+            _ => Err("expected fp, dwarf, dwarf,BYTES, lbr or fp,defer".to_owned()),
         }
     }
 }
@@ -60,6 +63,10 @@ impl CallGraph {
         spec.sample_type |= SampleType::CALLCHAIN;
         match self {
             Self::FramePointers => {}
+            Self::DeferredFramePointers => {
+                spec.flags |= SamplerFlags::DEFER_USER_FRAMES;
+                spec.extra_records |= ExtraRecords::DEFERRED_CALLCHAINS;
+            }
             Self::StackCopies(bytes) => {
                 let machine = Architecture::from_name(ARCH).ok_or_else(|| {
                     Failure::usage(format_args!(
@@ -106,6 +113,7 @@ mod tests {
     fn methods_are_written_as_perf_has_them() {
         let read = |text: &str| text.parse::<CallGraph>().ok();
         assert_eq!(read("fp"), Some(CallGraph::FramePointers));
+        assert_eq!(read("fp,defer"), Some(CallGraph::DeferredFramePointers));
         assert_eq!(read("lbr"), Some(CallGraph::LastBranches));
         assert_eq!(read("dwarf"), Some(CallGraph::StackCopies(8192)));
         assert_eq!(read("dwarf,4097"), Some(CallGraph::StackCopies(4104)));
@@ -134,6 +142,11 @@ mod tests {
         assert!(!follows_frame_pointers(&spec));
         CallGraph::FramePointers.ask(&mut spec).expect("asked");
         assert!(follows_frame_pointers(&spec));
+        let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
+        CallGraph::DeferredFramePointers
+            .ask(&mut spec)
+            .expect("asked");
+        assert!(spec.flags.contains(SamplerFlags::DEFER_USER_FRAMES));
         let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
         let asked = CallGraph::StackCopies(4096).ask(&mut spec);
         match Architecture::from_name(ARCH) {

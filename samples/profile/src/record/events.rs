@@ -31,9 +31,12 @@ pub(super) struct Events {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns the events that are asked for, or the best clock that there is.
+/// Returns the events that are asked for, or the best clock that there is: with times off the CPU, that of nanoseconds.
 pub(super) fn events(options: &Options, backend: &LinuxBackend) -> Result<Events, Failure> {
-    let mut events = if options.sampling.event.is_empty() {
+    let mut events = if options.sampling.event.is_empty() && options.off_cpu {
+        // In the unit of the time off the CPU.
+        of_one(EventSpec::new(Software::CpuClock), None)
+    } else if options.sampling.event.is_empty() {
         let features = Backend::capabilities(backend).features;
         default_event(match features.contains(Features::HARDWARE_EVENTS) {
             true => Machine::this()
@@ -100,6 +103,10 @@ fn default_event(cycles: Result<(), String>) -> Events {
             (EventSpec::new(Software::CpuClock), Some(note))
         }
     };
+    of_one(event, note)
+}
+
+fn of_one(event: EventSpec, note: Option<String>) -> Events {
     Events {
         list: vec![sampled(event)],
         settings: vec![Settings::default()],

@@ -1,12 +1,13 @@
 //! Times off the CPU: samples that the kernel takes where a thread leaves its CPU are kept until the thread is on one again, and
-//! then stand for the nanoseconds between.
+//! then stand for the nanoseconds between. Who may not sample the kernel has the times alone, by the records of switches.
 
 use std::collections::{HashMap, HashSet};
 
 use quipu::{EventSpec, Filter, Software};
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{
-    Rate, RawRecord, Record, RecordLayout, Sample, SampleType, SampledEvent, Sampler,
+    BranchSampleType, Rate, RawRecord, Record, RecordLayout, Sample, SampleId, SampleType,
+    SampledEvent, Sampler,
 };
 use quipu_perf_data::record::SwitchDirection;
 use quipu_perf_data::{Context, Frame};
@@ -21,11 +22,19 @@ pub(super) fn event() -> SampledEvent {
     SampledEvent::new(event, Rate::Period(1))
 }
 
+/// Returns the event that stands for times without samples of the kernel's: it never happens.
+pub(super) fn event_of_times_alone() -> SampledEvent {
+    let event = EventSpec::new(Software::Dummy).with_filter(Filter::USER_ONLY);
+    SampledEvent::new(event, Rate::Never)
+}
+
 /// The threads that are off their CPUs, and what is known of others but not yet in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct OffCpu {
     /// The ids of the counters of the event.
     ids: HashSet<u64>,
+    /// The id of a counter of the event, where the kernel takes no samples of it.
+    times_alone: Option<u64>,
     /// True if the records of context switches are wanted too.
     keeps_switches: bool,
     /// Sleeping threads by their ids: the time at which each left its CPU, and the sample of it.
@@ -57,12 +66,19 @@ enum What {
 }
 
 impl OffCpu {
-    /// Begins with the samplers that are open, whose event number `event` it is.
-    pub(super) fn new(samplers: &[Sampler], event: usize, keeps_switches: bool) -> Self {
+    /// Begins with the samplers that are open, whose event number `event` it is: with samples, or for times alone.
+    pub(super) fn new(
+        samplers: &[Sampler],
+        (event, rate): (usize, Rate),
+        keeps_switches: bool,
+    ) -> Self {
         let counters = samplers.iter().flat_map(Sampler::counters);
         let own = counters.filter(|counter| counter.event() == event);
+        let ids: HashSet<u64> = own.map(|counter| counter.id()).collect();
+        let first = ids.iter().next().copied();
         Self {
-            ids: own.map(|counter| counter.id()).collect(),
+            times_alone: first.filter(|_| rate == Rate::Never),
+            ids,
             keeps_switches,
             ..Self::default()
         }
@@ -100,6 +116,10 @@ impl OffCpu {
                     Record::Switch(switch) => match switch.direction {
                         SwitchDirection::In => (of, What::Back),
                         SwitchDirection::OutPreempted => (of, What::Runnable),
+                        SwitchDirection::Out if self.times_alone.is_some() => {
+                            let id = self.times_alone.unwrap_or_default();
+                            (of, What::Left(without_callers(&trailer, id, layout)))
+                        }
                         _ => return Ok(self.keeps_switches),
                     },
                     Record::Fork(task) => (Some(task.thread.tid), What::Runnable),
@@ -202,6 +222,49 @@ fn user_part(record: &RawRecord<'_>, sample: &Sample<'_>, sample_type: SampleTyp
     bytes
 }
 
+/// Returns a sample in user mode of which only the thread and the times are known.
+fn without_callers(trailer: &SampleId, id: u64, layout: &RecordLayout) -> Vec<u8> {
+    /// `PERF_RECORD_MISC_USER`.
+    const USER_MODE: u16 = 2;
+    let sample_type = layout.sample_type();
+    let thread = trailer
+        .thread
+        .map_or([-1, -1], |thread| [thread.pid, thread.tid]);
+    let [pid, tid] = thread.map(i32::to_ne_bytes);
+    let cpu = trailer.cpu.unwrap_or_default().to_ne_bytes();
+    let word = |number: u64| number.to_ne_bytes().to_vec();
+    let branches = match layout.branch_sample_type() {
+        with if with.contains(BranchSampleType::HW_INDEX) => [0; 16].to_vec(),
+        _ => word(0),
+    };
+    // In the order of the fields (`perf_event_open(2)`): those of varying length are empty, but raw data has its padding.
+    let fields = [
+        (SampleType::IDENTIFIER, word(id)),
+        (SampleType::IP, word(0)),
+        (SampleType::TID, [pid, tid].concat()),
+        (SampleType::TIME, word(0)),
+        (SampleType::ADDR, word(0)),
+        (SampleType::ID, word(id)),
+        (SampleType::STREAM_ID, word(id)),
+        (SampleType::CPU, [cpu, [0; 4]].concat()),
+        (SampleType::PERIOD, word(0)),
+        (SampleType::CALLCHAIN, word(0)),
+        (SampleType::RAW, [4_u32.to_ne_bytes(), [0; 4]].concat()),
+        (SampleType::BRANCH_STACK, branches),
+        (SampleType::REGS_USER, word(0)),
+        (SampleType::STACK_USER, word(0)),
+    ];
+    let fields = fields
+        .into_iter()
+        .filter(|(field, _)| sample_type.contains(*field));
+    let body: Vec<u8> = fields.flat_map(|(_, bytes)| bytes).collect();
+    let mut sample = kind::SAMPLE.to_ne_bytes().to_vec();
+    sample.extend_from_slice(&USER_MODE.to_ne_bytes());
+    sample.extend_from_slice(&(8 + body.len() as u16).to_ne_bytes());
+    sample.extend_from_slice(&body);
+    sample
+}
+
 /// Sets one of the fields that every sample of a type has at the same place.
 fn set(sample: &mut [u8], sample_type: SampleType, field: SampleType, value: u64) {
     const HEADER: usize = 8;
@@ -267,11 +330,18 @@ mod tests {
 
     /// Returns the thread, the time and the period of each sample that rounds of records give.
     fn times(rounds: &[&[Vec<u8>]]) -> Vec<(i32, u64, u64)> {
-        let layout = layout();
-        let mut off_cpu = OffCpu {
+        let off_cpu = OffCpu {
             ids: HashSet::from([ID]),
             ..OffCpu::default()
         };
+        times_of(off_cpu, layout(), rounds)
+    }
+
+    fn times_of(
+        mut off_cpu: OffCpu,
+        layout: RecordLayout,
+        rounds: &[&[Vec<u8>]],
+    ) -> Vec<(i32, u64, u64)> {
         let mut all = Vec::new();
         for round in rounds.iter().chain([&&[][..]]) {
             for bytes in *round {
@@ -304,6 +374,50 @@ mod tests {
         // It was on a CPU when the recording began, or is off to its end.
         assert_eq!(times(&[&awake]), []);
         assert_eq!(times(&[&asleep]), []);
+    }
+
+    #[test]
+    fn switches_alone_tell_the_times_too() {
+        let asleep = [switch(7, 100, OUT), switch(8, 110, PREEMPTED)];
+        let awake = [switch(8, 150, 0), switch(7, 400, 0)];
+        let all = |layout| {
+            let off_cpu = OffCpu {
+                ids: HashSet::from([ID]),
+                times_alone: Some(ID),
+                ..OffCpu::default()
+            };
+            times_of(off_cpu, layout, &[&asleep, &awake])
+        };
+        assert_eq!(all(layout()), [(7, 400, 300)]);
+        // With every field that a recording can ask for, which are empty.
+        let every = layout().sample_type()
+            | SampleType::IP
+            | SampleType::ADDR
+            | SampleType::CPU
+            | SampleType::RAW
+            | SampleType::BRANCH_STACK
+            | SampleType::REGS_USER
+            | SampleType::STACK_USER;
+        let every = RecordLayout::new(every)
+            .with_branches(BranchSampleType::HW_INDEX)
+            .with_registers(0xff, 0)
+            .with_sample_id_all(true);
+        let bytes = without_callers(&SampleId::default(), ID, &every);
+        let record = RawRecord::at_start(&bytes).expect("whole");
+        let sample = record.decode_sample(&every).expect("of the layout");
+        let sample = sample.expect("a sample");
+        let numbers = (sample.id(), sample.ip(), sample.period());
+        assert_eq!(numbers, (Some(ID), Some(0), Some(0)));
+        assert!(
+            sample
+                .callchain()
+                .is_some_and(|chain| chain.entries().is_empty())
+        );
+        assert!(
+            sample
+                .branches()
+                .is_some_and(|branches| branches.is_empty())
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use quipu_linux::sampling::{
 use quipu_shell::Failure;
 use quipu_shell::target::Scope;
 
+use super::off_cpu;
 use super::plan::RecordPlan;
 
 /// The open samplers.
@@ -30,6 +31,9 @@ impl OpenSamplers {
         loop {
             let samplers = samplers_of(plan, &spec, targets);
             let refused = match samplers {
+                Ok(samplers) if samplers.is_empty() => {
+                    return Err(Failure::new("-u: the processes of that user have ended"));
+                }
                 Ok(samplers) => {
                     let mut infos = samplers.iter().flat_map(Sampler::events);
                     let is_lost = infos.any(|info| !info.occurs_in.contains(Filter::USER));
@@ -54,6 +58,15 @@ impl OpenSamplers {
                 }
                 Err(refused) => refused,
             };
+            if spec.flags.contains(SamplerFlags::DEFER_USER_FRAMES)
+                && refused.kind() == ErrorKind::UnsupportedFeature
+                && refused.reason().is_some_and(|why| why.contains("defer_"))
+            {
+                return Err(Failure::usage(
+                    "--call-graph fp,defer: this kernel takes call chains at once (defer_callchain is of Linux 6.19): leave \
+                     out ,defer",
+                ));
+            }
             if without_newest(&mut spec.extra_records, &refused) {
                 continue;
             }
@@ -63,11 +76,21 @@ impl OpenSamplers {
                 continue;
             }
             if plan.off_cpu && refused.kind() == ErrorKind::NoPermission {
-                let most = i32::from(!matches!(plan.scope, Scope::Cpus(_)));
-                return Err(Failure::new(format_args!(
-                    "--off-cpu samples threads in the kernel, where they leave their CPUs, and that is not permitted: it takes \
-                     kernel.perf_event_paranoid at {most} or less, CAP_PERFMON or root ({refused})"
-                )));
+                let on_cpus = matches!(plan.scope, Scope::Cpus(_) | Scope::Cgroups(..));
+                let most = i32::from(!on_cpus);
+                let takes = format!(
+                    "it takes kernel.perf_event_paranoid at {most} or less, CAP_PERFMON or root"
+                );
+                if on_cpus || !times_alone(&mut spec) {
+                    return Err(Failure::new(format_args!(
+                        "--off-cpu samples threads in the kernel, where they leave their CPUs, and that is not permitted: \
+                         {takes} ({refused})"
+                    )));
+                }
+                notes.push(format!(
+                    "sampling user mode only, and of the time off the CPU only how much each thread has, not where: {takes}"
+                ));
+                continue;
             }
             let less = without_inheritance(&mut spec, &refused)
                 .or_else(|| without_weak_groups(&mut spec, &plan.weak, &refused));
@@ -76,6 +99,7 @@ impl OpenSamplers {
     }
 }
 
+/// Opens a sampler of each target; of a user's processes those may have ended that there were.
 fn samplers_of(
     plan: &RecordPlan,
     spec: &SamplerSpec,
@@ -84,7 +108,11 @@ fn samplers_of(
     let samplers = targets
         .iter()
         .map(|target| plan.backend.open_sampler(spec, target));
-    samplers.collect()
+    let has_ended = |sampler: &quipu::Result<Sampler>| {
+        let kind = sampler.as_ref().err().map(Error::kind);
+        plan.of_user && kind == Some(ErrorKind::NoSuchTarget)
+    };
+    samplers.filter(|sampler| !has_ended(sampler)).collect()
 }
 
 /// Returns the description of a sampler of records beside samples: those that are to be there from the beginning on,
@@ -138,6 +166,24 @@ fn user_mode_only(spec: &mut SamplerSpec, refused: &Error) -> Option<String> {
     let hint = refused.hint().unwrap_or("it is not permitted");
     let hint = hint.trim_end_matches(", or count user mode only (:u)");
     Some(format!("sampling user mode only: {hint}"))
+}
+
+/// Leaves out the kernel, and takes times off the CPU without samples of where threads left it; returns false if that is so
+/// already.
+fn times_alone(spec: &mut SamplerSpec) -> bool {
+    let Some((last, others)) = spec.events.split_last_mut() else {
+        return false;
+    };
+    if last.rate == Rate::Never {
+        return false;
+    }
+    *last = off_cpu::event_of_times_alone();
+    for sampled in others {
+        if sampled.event.filter.contains(Filter::USER) {
+            sampled.event.filter = sampled.event.filter.with_levels(Filter::USER);
+        }
+    }
+    true
 }
 
 /// Leaves out the threads that are made later, where samples hold values of a group: before Linux 6.13 they cannot have

@@ -58,8 +58,8 @@ pub(crate) struct SamplingOptions {
     /// Take call chains, by frame pointers
     #[arg(short = 'g', help_heading = "What")]
     pub(crate) callchains: bool,
-    /// Take call chains by frame pointers (fp), by copies of SIZE bytes of the stack, 8192 unless named (dwarf,SIZE),
-    /// or by the CPU's last branch records (lbr)
+    /// Take call chains by frame pointers (fp), those of user mode later and once for a stay in the kernel (fp,defer: Linux
+    /// 6.19), by copies of SIZE bytes of the stack, 8192 unless named (dwarf,SIZE), or by the CPU's last branch records (lbr)
     #[arg(long, value_name = "METHOD", help_heading = "What")]
     pub(crate) call_graph: Option<CallGraph>,
     /// Pages of each ring buffer, a power of two; with more, fewer samples are lost
@@ -73,7 +73,7 @@ pub(crate) struct SamplingOptions {
 #[command(
     after_help = EXAMPLES,
     override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
-        quipu record [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
+        quipu record [OPTIONS] -p PID | -t TID | -u USER | -G CGROUP | -a | -C CPUS [COMMAND...]"
 )]
 pub struct Options {
     #[command(flatten)]
@@ -106,7 +106,8 @@ pub struct Options {
     #[arg(long, help_heading = "What")]
     pub(crate) switch_events: bool,
     /// Sample the time off the CPU too: offcpu-time, by the nanoseconds that threads slept, with the call chains of where
-    /// they went to sleep; other samples have chains as well, as with -g
+    /// they went to sleep; other samples have chains as well, as with -g. Without -e, cpu-clock has the time on the CPU in
+    /// nanoseconds too
     #[arg(long, conflicts_with = "overwrite", help_heading = "What")]
     pub(crate) off_cpu: bool,
     /// Record the addresses of data: of page faults, breakpoints and memory events
@@ -115,6 +116,14 @@ pub struct Options {
 
     #[command(flatten)]
     pub(crate) target: TargetOptions,
+    /// Sample the tasks of these control groups, on every CPU or those of -C
+    #[arg(short = 'G', long, value_name = "CGROUP,..", value_delimiter = ',',
+          conflicts_with_all = ["pid", "tid", "user"], help_heading = "Where")]
+    pub(crate) cgroup: Vec<PathBuf>,
+    /// Sample the processes of a user, by name or number, that run now, and those that they start
+    #[arg(short, long, value_name = "USER", conflicts_with_all = ["pid", "tid", "all_cpus", "cpus"],
+          help_heading = "Where")]
+    pub(crate) user: Option<String>,
     /// Use a ring buffer for each thread, not for each CPU; threads that start later are left out
     #[arg(long, conflicts_with_all = ["all_cpus", "cpus"], help_heading = "Where")]
     pub(crate) per_thread: bool,

@@ -20,6 +20,7 @@ use super::options::Options;
 use super::output::Destination;
 use super::switch::{FileSwitch, SwitchOn};
 use super::tracepoints;
+use super::users;
 
 /// The size of a page for `-m`. Rings are rounded up to the machine's own pages.
 const PAGE: usize = 4096;
@@ -31,6 +32,8 @@ pub(super) struct RecordPlan {
     /// The records beside samples that are recorded apart, where they are.
     pub(super) tracked: ExtraRecords,
     pub(super) scope: Scope,
+    /// True if the targets are the processes of a user.
+    pub(super) of_user: bool,
     pub(super) command: Vec<OsString>,
     pub(super) output: Destination,
     switch_on: Option<SwitchOn>,
@@ -74,11 +77,11 @@ impl RecordPlan {
         }
         if delay.is_some() || options.control.is_some() || options.overwrite {
             std::mem::swap(&mut tracked, &mut spec.extra_records);
+            // The file has two events then.
+            spec.sample_type |= SampleType::IDENTIFIER;
         }
         Ok(Self {
             spec,
-            // The file has two events then.
-            spec.sample_type |= SampleType::IDENTIFIER;
             tracked,
             names,
             weak,
@@ -87,6 +90,7 @@ impl RecordPlan {
             max_size: options.max_size,
             backend,
             scope,
+            of_user: options.user.is_some(),
             command: options.target.command.clone(),
             output: Destination::of(&options.output),
             switch_on: options.switch_output,
@@ -124,8 +128,8 @@ impl RecordPlan {
 
 fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec, Failure> {
     let mut spec = SamplerSpec::new::<quipu::EventSpec>([]);
-    let inherits =
-        !options.target.no_inherit && !options.per_thread && !matches!(scope, Scope::Cpus(_));
+    let on_cpus = matches!(scope, Scope::Cpus(_) | Scope::Cgroups(..));
+    let inherits = !options.target.no_inherit && !options.per_thread && !on_cpus;
     spec.events = events.list;
     spec.attributes = events
         .attributes
@@ -137,15 +141,15 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     let is_tracepoint = |event: &SampledEvent| tracepoints::parts(&event.event.event).is_some();
     let has_tracepoints = spec.events.iter().any(is_tracepoint);
     spec.sample_type.set(SampleType::RAW, has_tracepoints);
-    spec.branches = match options.branch_any {
-        true => BranchSampleType::ANY,
-        false => options
-            .branch_filter
     // The shorter samples are, the more a ring holds: each that stands for one event does not have to say so. A tracepoint
     // may stand for more (`__perf_count`, `include/trace/perf.h`), and times off the CPU do.
     let is_each = |event: &SampledEvent| event.rate == Rate::Period(1);
     let are_all = spec.events.iter().all(is_each) && !has_tracepoints && !options.off_cpu;
     spec.sample_type.set(SampleType::PERIOD, !are_all);
+    spec.branches = match options.branch_any {
+        true => BranchSampleType::ANY,
+        false => options
+            .branch_filter
             .map_or(BranchSampleType::empty(), |filter| filter.0),
     };
     spec.sample_type
@@ -178,21 +182,27 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     spec.flags.set(SamplerFlags::THREAD_COUNTS, options.stat);
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.sampling.mmap_pages as usize;
+    // Three quarters are left for what comes until this process runs.
+    spec.wakeup = Wakeup::Bytes((spec.ring_bytes / 4) as u32);
     Ok(spec)
 }
 
 fn scope(options: &Options) -> Result<Scope, Failure> {
-    // Three quarters are left for what comes until this process runs.
-    spec.wakeup = Wakeup::Bytes((spec.ring_bytes / 4) as u32);
     if options.target.all_cpus && options.target.cpus.is_some() {
         return Err(Failure::usage(
             "-a samples every CPU and -C only some: give one of them",
         ));
     }
+    if !options.cgroup.is_empty() {
+        return Ok(Scope::cgroups(&options.cgroup, options.target.cpu_list()?));
+    }
+    if let Some(user) = &options.user {
+        return users::processes_of(user).map(Scope::Tasks);
+    }
     options.target.scope()?.ok_or_else(|| {
         Failure::usage(
             "nothing to record: name a command (quipu record -- ls), a process (-p PID), a thread \
-             (-t TID) or CPUs (-a, -C LIST)",
+             (-t TID), a user (-u USER), control groups (-G CGROUP) or CPUs (-a, -C LIST)",
         )
     })
 }

@@ -73,9 +73,13 @@ impl Recording {
             }
         }
         let last = spec.events.len() - 1;
-        let off_cpu = plan
-            .off_cpu
-            .then(|| OffCpu::new(&samplers, last, plan.switch_events));
+        let off_cpu = plan.off_cpu.then(|| {
+            OffCpu::new(
+                &samplers,
+                (last, spec.events[last].rate),
+                plan.switch_events,
+            )
+        });
         let mut recording = Self {
             off_cpu,
             overwrites: spec.when_full == WhenFull::Overwrite,
@@ -119,11 +123,11 @@ impl Recording {
                 if batch.remaining() == 0 {
                     continue;
                 }
+                is_found = true;
                 let mut kept = Vec::new();
                 if self.off_cpu.is_none() {
                     self.output.write_records(&batch.bytes());
                 }
-                is_found = true;
                 for record in &mut batch {
                     let record = record?;
                     if let Some(off_cpu) = &mut self.off_cpu {

@@ -17,9 +17,10 @@ Examples:
   quipu script -j                           one JSON object a line, for programs
   perf record -o - ls | quipu script -i -   what is being recorded
 
-Fields: comm tid pid time cpu event ip sym symoff dso addr data_src weight ins_lat period srcline trace brstack
-brstacksym. They can be chosen for a type of events (sw:comm,ip), added (-F +cpu) and left out (-F -dso); types are
-hw, sw, trace and raw. A line is what perf script prints. Tracepoints are printed as the kernel describes them in the file.";
+Fields: comm tid pid time cpu event ip sym symoff dso addr data_src weight ins_lat period srcline
+trace brstack brstacksym. They can be chosen for a type of events (sw:comm,ip), added (-F +cpu) and
+left out (-F -dso); types are hw, sw, trace and raw.
+A line is what perf script prints. Tracepoints are printed as the kernel describes them in the file.";
 
 /// Print every sample, a line each
 #[derive(Debug, Clone, Default, Args)]

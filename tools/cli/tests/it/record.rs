@@ -31,10 +31,12 @@ mod shown;
 mod signals;
 mod streams;
 mod switching;
+mod targets;
 mod thread_counts;
 mod timing;
 mod top;
 mod top_in_tmux;
+mod tracepoints;
 mod unwinding;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,

@@ -1,8 +1,11 @@
 //! Times off the CPU: `quipu record --off-cpu`, which perf(1) reads.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::peer::perf;
+use super::privileges::record_unprivileged;
 use super::{Bench, quipu, skip, stderr, stdout};
 
 /// Sleeps twenty times for ten milliseconds, and is busy in between.
@@ -15,6 +18,130 @@ int main(void) {
     return 0;
 }
 ";
+
+/// Eight threads that sleep, wait for one lock and read what another one writes; each says at its end how many nanoseconds it
+/// was in there and not on a CPU, and for how many of them at most it could have run and had no CPU.
+const WAITS: &str = r"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+enum { THREADS = 8, ROUNDS = 10 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int pipes[THREADS / 2][2];
+static struct { long id, waited, delayed; } all[THREADS];
+static long now(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+static long off_cpu(void) { return now(CLOCK_MONOTONIC) - now(CLOCK_THREAD_CPUTIME_ID); }
+/* The second number of schedstat (Documentation/scheduler/sched-stats.rst). */
+static long delayed(void) {
+    long delay = 0;
+    FILE *file = fopen(`/proc/thread-self/schedstat`, `r`);
+    if (file && fscanf(file, `%*d %ld`, &delay) != 1) delay = 0;
+    if (file) fclose(file);
+    return delay;
+}
+static void nap(long milliseconds) {
+    struct timespec time = {0, milliseconds * 1000000};
+    nanosleep(&time, 0);
+}
+static void spin(void) { for (volatile int i = 0; i < 100000; i++); }
+static void wait_here(int own) {
+    char byte = 0;
+    nap(7);
+    pthread_mutex_lock(&lock);
+    nap(2);
+    pthread_mutex_unlock(&lock);
+    if (own % 2) (void)!write(pipes[own / 2][1], &byte, 1);
+    else (void)!read(pipes[own / 2][0], &byte, 1);
+}
+static void *run(void *number) {
+    int own = (long)number;
+    all[own].id = syscall(SYS_gettid);
+    for (int i = 0; i < ROUNDS; i++) {
+        long delay = delayed(), before = off_cpu();
+        wait_here(own);
+        all[own].waited += off_cpu() - before;
+        all[own].delayed += delayed() - delay;
+        spin();
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS / 2; i++) if (pipe(pipes[i])) return 1;
+    for (long i = 0; i < THREADS; i++) if (pthread_create(&threads[i], 0, run, (void *)i)) return 1;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
+    for (int i = 0; i < THREADS; i++) printf(`%ld %ld %ld\n`, all[i].id, all[i].waited, all[i].delayed);
+    return 0;
+}
+";
+
+/// Returns the numbers of each line, as far as they go.
+fn numbers(lines: &str) -> impl Iterator<Item = Vec<u64>> {
+    let words = lines.lines().map(str::split_whitespace);
+    words.map(|words| words.map_while(|word| word.parse().ok()).collect())
+}
+
+/// Asserts that what a recording says of each thread is what the thread said, to a fiftieth. A thread that lost its CPU while
+/// it could have run did not sleep.
+fn assert_true(bench: &Bench, file: &str, told: &str) {
+    let script = ["script", "-f", "-i", file, "-F", "tid,period,event"];
+    let script = quipu()
+        .current_dir(bench.directory.path())
+        .args(script)
+        .output()
+        .expect("it starts");
+    let text = stdout(&script);
+    let off_cpu = text.lines().filter(|line| line.contains("offcpu-time"));
+    let off_cpu = off_cpu.collect::<Vec<_>>().join("\n");
+    let mut found: HashMap<u64, u64> = HashMap::new();
+    for sample in numbers(&off_cpu) {
+        *found.entry(sample[0]).or_default() += sample[1];
+    }
+    let truth: Vec<_> = numbers(told).filter(|line| line.len() == 3).collect();
+    assert_eq!(truth.len(), 8, "{told}");
+    for thread in truth {
+        let (waited, delayed) = (thread[1], thread[2]);
+        let found = found.get(&thread[0]).copied().unwrap_or(0);
+        let possible = waited.saturating_sub(delayed) / 50 * 49..=waited / 50 * 51;
+        assert!(possible.contains(&found), "{found} of {thread:?}\n{text}");
+    }
+}
+
+#[test]
+fn times_are_those_that_the_threads_were_off_their_cpus() {
+    const TEST: &str = "times_are_those_that_the_threads_were_off_their_cpus";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    if let Err(reason) = bench.compile("waits", &WAITS.replace('`', "\"")) {
+        return skip(TEST, reason);
+    }
+    let waits = bench.path("waits").to_string_lossy().into_owned();
+    let recorded = bench.record(&["--off-cpu"], &waits);
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    assert_true(&bench, "perf.data", &stdout(&recorded));
+    // Both in ns.
+    let rows = bench.rows(&["--sort", "comm"]);
+    let mut events: Vec<_> = rows.iter().map(|row| row["event"].as_str()).collect();
+    events.dedup();
+    assert!(events.iter().all(|event| {
+        event.is_some_and(|event| event.starts_with("cpu-clock") || event == "offcpu-time")
+    }));
+    match record_unprivileged(&bench, &["--off-cpu"], &waits) {
+        Some(output) if output.status.success() => {
+            assert_true(&bench, "nobodys.data", &stdout(&output));
+        }
+        Some(output) => skip(TEST, stderr(&output).trim()),
+        None => skip(TEST, "no setpriv(1)"),
+    }
+}
 
 /// Returns the nanoseconds of each sample off the CPU that has a function in its chain.
 fn sleeps(script: &str, function: &str) -> Vec<u64> {

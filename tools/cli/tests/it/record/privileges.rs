@@ -7,8 +7,17 @@ use assert_cmd::cargo::cargo_bin;
 
 use super::{Bench, skip, stderr};
 
-/// Runs `quipu record` for a user without privileges.
+/// Runs `quipu record` of nothing for a user without privileges.
 fn run_unprivileged(bench: &Bench, arguments: &[&str]) -> Option<Output> {
+    record_unprivileged(bench, arguments, "/bin/true")
+}
+
+/// Runs `quipu record` of a command into `nobodys.data` for a user without privileges.
+pub(super) fn record_unprivileged(
+    bench: &Bench,
+    arguments: &[&str],
+    command: &str,
+) -> Option<Output> {
     let everybody = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(bench.directory.path(), everybody).ok()?;
     Command::new("setpriv")
@@ -17,7 +26,7 @@ fn run_unprivileged(bench: &Bench, arguments: &[&str]) -> Option<Output> {
         .current_dir(bench.directory.path())
         .args(["record", "-o", "nobodys.data"])
         .args(arguments)
-        .args(["--", "/bin/true"])
+        .args(["--", command])
         .output()
         .ok()
 }
@@ -51,9 +60,16 @@ fn user_mode_is_sampled_and_that_is_said() {
     }
     let output = run_unprivileged(&bench, &["--off-cpu"]).expect("it ran before");
     let text = stderr(&output);
-    let reason = "--off-cpu samples threads in the kernel";
+    let reason = "of the time off the CPU only how much each thread has, not where: it takes";
     assert!(
         text.contains(reason) && text.contains("perf_event_paranoid at 1 or less"),
+        "{text}"
+    );
+    let output = run_unprivileged(&bench, &["--off-cpu", "-a"]).expect("it ran before");
+    let text = stderr(&output);
+    let reason = "--off-cpu samples threads in the kernel";
+    assert!(
+        text.contains(reason) && text.contains("perf_event_paranoid at 0 or less"),
         "{text}"
     );
     for refused in [&["-e", "cs:k"][..], &["-e", "page-faults", "-a"]] {
