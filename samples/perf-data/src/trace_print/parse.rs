@@ -5,6 +5,8 @@ use crate::trace_format::TraceFormat;
 
 /// Deeper expressions are not read.
 const DEEPEST: u32 = 200;
+/// Formats with more binary operators are not read: those of a chain nest in what is made of them.
+const MOST_OPERATORS: u32 = 1000;
 
 /// An argument, which is a number or text.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +60,7 @@ pub(super) struct Parser<'a> {
     rest: &'a str,
     format: &'a TraceFormat,
     depth: u32,
+    operators: u32,
 }
 
 impl<'a> Parser<'a> {
@@ -67,6 +70,7 @@ impl<'a> Parser<'a> {
             rest: format.print_format(),
             format,
             depth: 0,
+            operators: 0,
         }
     }
 
@@ -174,6 +178,10 @@ impl<'a> Parser<'a> {
         };
         let mut left = self.operation(level + 1)?;
         while let Some(operator) = operators.iter().find(|operator| self.take(operator)) {
+            self.operators += 1;
+            if self.operators > MOST_OPERATORS {
+                return None;
+            }
             let right = self.operation(level + 1)?;
             left = Argument::Binary(operator, left.into(), right.into());
         }

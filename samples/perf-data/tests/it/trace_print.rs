@@ -112,6 +112,10 @@ fn what_is_not_understood_is_refused_and_printed_field_by_field() {
     let deep = format!(r#""%d", {}1{}"#, "(".repeat(5000), ")".repeat(5000));
     let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {deep}\n")).expect("good");
     assert!(TracePrint::new(&format).is_err());
+    // A chain nests in what is made of it.
+    let long = format!(r#""%d", 1{}"#, " + 1".repeat(500_000));
+    let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {long}\n")).expect("good");
+    assert!(TracePrint::new(&format).is_err());
     let mut text = String::new();
     format.print_fields(&sample(-1, 2), &mut text);
     assert!(
