@@ -102,6 +102,9 @@ pub(crate) fn write(perfmon: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(fs::write(to, file)?)
 }
 
+/// Longer formulas are not read: their parentheses may nest as deep.
+const MOST_WORDS: usize = 2000;
+
 /// Returns a metric of the two levels as a table; `None` for others.
 fn metric(row: &Value) -> Option<String> {
     let groups: Vec<&str> = row["MetricGroup"].as_str()?.split(';').collect();
@@ -124,6 +127,9 @@ fn metric(row: &Value) -> Option<String> {
         );
     }
     let words: Vec<&str> = row["Formula"].as_str()?.split_whitespace().collect();
+    if words.len() > MOST_WORDS {
+        return None;
+    }
     // The kernel wants the event `slots` first in the group of these.
     let needs_slots = events
         .values()
@@ -251,4 +257,27 @@ fn chosen<'w>(words: &[&'w str], smt: bool) -> Vec<&'w str> {
         at += 1;
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_formula_that_nests_without_an_end_is_left_out() {
+        let nested = |levels: usize| {
+            let formula = format!("{}a{}", "( ".repeat(levels), " )".repeat(levels));
+            let row = serde_json::json!({
+                "MetricGroup": LEVELS[0].0,
+                "UnitOfMeasure": "percent",
+                "MetricName": "Metric",
+                "BriefDescription": "Of a test.",
+                "Events": [{"Alias": "a", "Name": "INST_RETIRED.ANY"}],
+                "Formula": formula,
+            });
+            metric(&row)
+        };
+        assert!(nested(3).is_some_and(|text| text.contains("( ( ( ")));
+        assert_eq!(nested(100_000), None);
+    }
 }
