@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use object::elf::{SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC};
@@ -60,7 +61,7 @@ pub(crate) fn located(object: &Path) -> PathBuf {
 /// stand there (mangled).
 ///
 /// Of several versions of a function the default one is meant; the name of another ends like `@GLIBC_2.2.5`. Names of a file
-/// that is stripped are looked up in its debug information under `/usr/lib/debug`.
+/// that is stripped are looked up in its debug information, by its build ID or link.
 ///
 /// # Errors
 /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file is not there or has no such
@@ -88,7 +89,7 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
         .iter()
         .any(|function| function.has_name(symbol) && !function.is_selector)
     {
-        functions.extend(functions_apart(&elf));
+        functions.extend(functions_apart(path, &elf));
     }
     let found = chosen(&functions, symbol);
     let addresses: BTreeSet<u64> = found.iter().map(|function| function.address).collect();
@@ -203,20 +204,55 @@ fn functions_of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<
 }
 
 /// Returns the functions in the debug information of a file that lies apart, if it is of the same build.
-fn functions_apart<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<Function> {
-    let Ok(Some([first, rest @ ..])) = file.build_id() else {
+///
+/// `quipu-symbols` does this for reports, with caches and compressed tables too. A backend knows nothing of it: who counts
+/// would have to build what reads DWARF, demangles and decompresses.
+fn functions_apart<'data, R: ReadRef<'data>>(
+    path: &Path,
+    file: &object::File<'data, R>,
+) -> Vec<Function> {
+    let Ok(Some(id)) = file.build_id() else {
         return Vec::new();
     };
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = format!("/usr/lib/debug/.build-id/{first:02x}/{rest}.debug");
-    let Ok(apart) = File::open(path) else {
-        return Vec::new();
+    let functions = |place: PathBuf| {
+        // Beside a program of another user there may be a FIFO of that name.
+        let mut options = File::options();
+        let options = options.read(true).custom_flags(libc::O_NONBLOCK);
+        let file = options.open(place).ok()?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let cache = ReadCache::new(file);
+        let apart = object::File::parse(&cache).ok()?;
+        let is_same = apart.build_id() == Ok(Some(id));
+        is_same.then(|| functions_of(&apart))
     };
-    let cache = ReadCache::new(apart);
-    match object::File::parse(&cache) {
-        Ok(apart) if apart.build_id() == file.build_id() => functions_of(&apart),
-        _ => Vec::new(),
+    let mut places = places_apart(path, file, id).into_iter();
+    places.find_map(functions).unwrap_or_default()
+}
+
+/// Returns where the debug information of a file may lie (GDB's manual, "Debugging Information in Separate Files").
+fn places_apart<'data, R: ReadRef<'data>>(
+    path: &Path,
+    file: &object::File<'data, R>,
+    id: &[u8],
+) -> Vec<PathBuf> {
+    let debug = Path::new("/usr/lib/debug");
+    let mut places = Vec::new();
+    if let [first, rest @ ..] = id {
+        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+        places.push(debug.join(format!(".build-id/{first:02x}/{rest}.debug")));
     }
+    if let Ok(Some((name, _))) = file.gnu_debuglink()
+        && let Ok(name) = str::from_utf8(name)
+        && !name.contains('/')
+        && let Some(directory) = path.parent()
+    {
+        let rooted = directory.strip_prefix("/").unwrap_or(directory);
+        let directories = [directory, &directory.join(".debug"), &debug.join(rooted)];
+        places.extend(directories.map(|directory| directory.join(name)));
+    }
+    places
 }
 
 fn functions_in<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Vec<Function>
@@ -381,6 +417,56 @@ static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
                 "{refusal}"
             );
         }
+    }
+
+    #[test]
+    fn names_of_a_stripped_file_are_found_where_it_links_to() {
+        const TEST: &str = "names_of_a_stripped_file_are_found_where_it_links_to";
+        let directory = tempfile::tempdir().expect("writable");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("a.c"), OTHER).expect("writable");
+        let run = |words: &[&str]| {
+            let mut tool = std::process::Command::new(words[0]);
+            let output = tool.args(&words[1..]).current_dir(&directory).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let compile = [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id",
+            "-o",
+            "a.so",
+            "a.c",
+        ];
+        let keep = ["objcopy", "--only-keep-debug", "a.so", "a.debug"];
+        let link = [
+            "objcopy",
+            "--strip-all",
+            "--add-gnu-debuglink=a.debug",
+            "a.so",
+        ];
+        let other = [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wl,--build-id",
+            "-o",
+            "other",
+            "a.c",
+        ];
+        if !(run(&compile) && run(&keep) && run(&link) && run(&other)) {
+            eprintln!("SKIP {TEST}: no C compiler or binutils");
+            return;
+        }
+        assert!(file_offset(&path("a.so"), "twice").is_ok());
+        std::fs::create_dir(path(".debug")).expect("writable");
+        std::fs::rename(path("a.debug"), path(".debug/a.debug")).expect("renamed");
+        assert!(file_offset(&path("a.so"), "twice").is_ok());
+        // That of another build is passed over.
+        std::fs::rename(path("other"), path(".debug/a.debug")).expect("renamed");
+        assert!(file_offset(&path("a.so"), "twice").is_err());
     }
 
     #[test]
