@@ -90,13 +90,18 @@ impl Bench {
         Some(bench)
     }
 
-    /// Compiles a program, or tells why not.
+    /// Compiles a program without optimization, so that every function has its frame; the reason why not.
     fn compile(&self, name: &str, source: &str) -> Result<(), String> {
+        let options = ["-O0", "-g", "-no-pie", "-fno-omit-frame-pointer"];
+        self.compile_with(&options, name, source)
+    }
+
+    /// Compiles a program with these options; the reason why not.
+    fn compile_with(&self, options: &[&str], name: &str, source: &str) -> Result<(), String> {
         let file = self.path(&format!("{name}.c"));
         std::fs::write(&file, source).expect("written");
         let compiled = std::process::Command::new("cc")
-            // Without optimization every function has its frame.
-            .args(["-O0", "-g", "-no-pie", "-fno-omit-frame-pointer"])
+            .args(options)
             .arg(format!("-DPAGE={}", page_size()))
             .arg("-o")
             .args([&self.path(name), &file])

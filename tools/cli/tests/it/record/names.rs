@@ -32,27 +32,16 @@ int main(int count, char **words) {{
     )
 }
 
-/// Compiles a program with these options of the linker; the reason why not.
+/// Compiles a program whose functions are called and stay in their order, with these options too; the reason why not.
 fn compile(bench: &Bench, name: &str, source: &str, options: &[&str]) -> Result<(), String> {
-    let file = bench.path(&format!("{name}.c"));
-    fs::write(&file, source).expect("written");
-    let compiled = Command::new("cc")
-        .args([
-            "-O1",
-            "-g",
-            "-fno-omit-frame-pointer",
-            "-fno-toplevel-reorder",
-            "-pthread",
-        ])
-        .args(options)
-        .arg("-o")
-        .args([&bench.path(name), &file])
-        .output();
-    match compiled {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(e) => Err(format!("no C compiler: {e}")),
-    }
+    let usual = [
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        "-fno-toplevel-reorder",
+        "-pthread",
+    ];
+    bench.compile_with(&[&usual, options].concat(), name, source)
 }
 
 /// The program that ran, and the one that takes its place.

@@ -36,25 +36,14 @@ int main(void) {
 
 /// Compiles the program without frame pointers; the reason why not.
 fn compile(bench: &Bench) -> Result<String, String> {
-    let source = bench.path("deep.c");
-    std::fs::write(&source, DEEP).expect("written");
-    let program = bench.path("deep");
-    let compiled = std::process::Command::new("cc")
-        .args([
-            "-O2",
-            "-g",
-            "-fomit-frame-pointer",
-            "-fno-optimize-sibling-calls",
-        ])
-        .arg(format!("-DPAGE={}", page_size()))
-        .arg("-o")
-        .args([&program, &source])
-        .output();
-    match compiled {
-        Ok(output) if output.status.success() => Ok(program.to_string_lossy().into_owned()),
-        Ok(output) => Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(e) => Err(format!("no C compiler: {e}")),
-    }
+    let options = [
+        "-O2",
+        "-g",
+        "-fomit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+    ];
+    bench.compile_with(&options, "deep", DEEP)?;
+    Ok(bench.path("deep").to_string_lossy().into_owned())
 }
 
 /// Returns the chains of a file, each a list of lines, as quipu prints them.
