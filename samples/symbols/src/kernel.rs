@@ -127,18 +127,15 @@ impl KernelSymbols {
 
     /// Parses the text of `/proc/kallsyms`: address, type, name, module.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut builder = TableBuilder::default();
+        let mut symbols: Vec<(u64, &str)> = Vec::new();
         let mut reference: Option<Reference> = None;
         for line in text.split('\n') {
             let Some((address @ 1.., kind, name)) = fields(line) else {
                 continue;
             };
-            let rank = match kind {
-                b'T' => 2,
-                b't' | b'w' => 1,
-                b'W' => 0,
-                _ => continue,
-            };
+            if !matches!(kind, b'T' | b't' | b'W' | b'w') {
+                continue;
+            }
             if let Some(known) = REFERENCES.iter().find(|known| **known == name) {
                 let first = reference.is_none_or(|r| r.name != REFERENCES[0]);
                 if first {
@@ -150,7 +147,15 @@ impl KernelSymbols {
                 // They are places, not functions.
                 continue;
             }
-            builder.add(address, Extent::ToNext(u64::MAX), rank, name);
+            symbols.push((address, name));
+        }
+        // Of several for one address the last one is taken, as perf does (`symbols__fixup_end`, `symbols__fixup_duplicate`).
+        symbols.reverse();
+        symbols.sort_by_key(|(address, _)| *address);
+        symbols.dedup_by_key(|(address, _)| *address);
+        let mut builder = TableBuilder::default();
+        for (address, name) in symbols {
+            builder.add(address, Extent::ToNext(u64::MAX), 0, name);
         }
         Some(Self {
             reference: reference?,
@@ -257,6 +262,22 @@ ffffffffc0000000 t init\t[module]
             address: 0xffff_ffff_8100_0000,
         };
         assert_eq!(symbols.reference(), reference);
+    }
+
+    #[test]
+    fn of_several_for_one_address_the_last_one_is_taken() {
+        let several = "\
+ffffffff81000000 T _text
+ffffffff81000300 t local
+ffffffff81000300 T __ia32_sys_fork
+ffffffff81000300 W __x64_sys_fork
+ffffffff81000300 D data
+ffffffff81000200 T first
+";
+        let symbols = KernelSymbols::parse(several).expect("addresses");
+        let name = |address| symbols.find(address).map(|(symbol, _)| symbol.name);
+        assert_eq!(name(0xffff_ffff_8100_0300), Some("__x64_sys_fork"));
+        assert_eq!(name(0xffff_ffff_8100_02ff), Some("first"));
     }
 
     #[test]
