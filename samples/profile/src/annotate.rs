@@ -17,7 +17,7 @@ use quipu_symbols::{CodeFile, NoCode, ReadFile};
 pub use options::Options;
 
 use crate::pager::Pager;
-use crate::recording::Input;
+use crate::recording::{Input, note_on_left_out};
 use quipu_shell::Failure;
 use quipu_shell::terminal::{self, Layout};
 
@@ -43,6 +43,14 @@ impl Files {
         let file = file.or_insert_with(|| CodeFile::open(&read.path, read.build_id.as_deref()));
         file.as_mut().map_err(|why| why.to_string())
     }
+
+    /// Returns sentences on what was left out of files.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|(read, file)| {
+            let why = file.as_ref().ok()?.left_out()?;
+            Some(note_on_left_out(&read.path.to_string_lossy(), &why))
+        })
+    }
 }
 
 /// Reads a file and shows its functions.
@@ -60,6 +68,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         path: &options.input,
         force: options.force,
         lines: false,
+        parameters: true,
     };
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
         Ok(Loading::new(selection, events, names))
@@ -120,6 +129,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         .finish(written)
         .map_err(|e| Failure::new(format_args!("cannot write the instructions: {e}")))?;
     notes.extend(replay.notes_on_names());
+    notes.extend(annotator.files.notes());
     let refused = refused.iter().map(|(why, functions)| {
         let functions = functions.join(", ");
         format!("not shown: {functions}: {why}")
@@ -182,7 +192,7 @@ impl Annotator {
                     .into(),
             });
         }
-        if function.object.starts_with("/tmp/perf-") {
+        if function.object.starts_with("/tmp/perf-") && function.read.is_none() {
             return Err("a compiler made it as the program ran, and its code is gone".into());
         }
         let file = self.files.get(function.read.as_ref())?;

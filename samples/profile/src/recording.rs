@@ -20,7 +20,7 @@ pub use input::name;
 pub use open::reader;
 pub(crate) use owner::{owner, owner_of_address};
 pub(crate) use places::{Inlined, Place, Places};
-pub(crate) use replay::{Replay, Visit};
+pub(crate) use replay::{Replay, Visit, note_on_left_out};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{SampleSelection, SelectionOptions};

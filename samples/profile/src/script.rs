@@ -34,6 +34,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         path: &options.input,
         force: options.force,
         lines: options.inline || fields.asks(Field::SourceLine),
+        parameters: false,
     };
     let pager = Pager::begin(options.no_pager);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {

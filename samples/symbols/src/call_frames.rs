@@ -11,9 +11,10 @@ use gimli::{
     EndianArcSlice, Expression, LittleEndian, Register, RegisterRule, UnwindContext,
     UnwindExpression, UnwindOffset, UnwindSection, Vendor,
 };
+use object::elf;
 use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps};
 
-use crate::input::regular_file;
+use crate::input::input_file;
 use crate::section;
 
 /// Longer descriptions of one function are left out: the rules at an address are found by going through them.
@@ -66,7 +67,7 @@ pub(crate) struct CallFrames {
 impl CallFrames {
     /// Reads that of a file, and of the file where its debug information lies apart.
     pub(crate) fn open(path: &Path, debug_file: Option<&Path>) -> Option<Self> {
-        let at = |path: &Path| Self::read(regular_file(path).ok()??);
+        let at = |path: &Path| Self::read(input_file(path).ok()??);
         let own = at(path);
         let is_whole = own.as_ref().is_some_and(|own| own.debug_frame.is_some());
         let apart = debug_file.filter(|_| !is_whole).and_then(at);
@@ -82,6 +83,23 @@ impl CallFrames {
     /// Reads that of a file in memory.
     pub(crate) fn of_bytes(bytes: Vec<u8>) -> Option<Self> {
         Self::read(Cursor::new(bytes))
+    }
+
+    /// Reads the `.eh_frame` of code in memory, which lies at an address, for the architecture with a number of ELF's.
+    pub(crate) fn of_code(bytes: &[u8], at: u64, machine: u16) -> Option<Self> {
+        let vendor = match elf::Machine(machine) {
+            elf::EM_AARCH64 => Vendor::AArch64,
+            elf::EM_X86_64 => Vendor::Default,
+            _ => return None,
+        };
+        let mut section = EhFrame::from(Bytes::new(bytes.into(), LittleEndian));
+        section.set_vendor(vendor);
+        let bases = BaseAddresses::default().set_eh_frame(at);
+        Some(Self {
+            eh_frame: Some(FrameSection::new(section, bases)),
+            debug_frame: None,
+            found: HashMap::new(),
+        })
     }
 
     fn read(from: impl ReadCacheOps) -> Option<Self> {

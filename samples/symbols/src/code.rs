@@ -1,19 +1,20 @@
 //! Machine code of functions, from the files that were mapped.
 
 use std::fmt::{self, Display, Formatter};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::demangled::demangle;
+use crate::demangled::{Style, demangle};
 use crate::elf::ElfImage;
-use crate::input::regular_file;
+use crate::input::{InputFile, input_file};
+use crate::jitdump::JitDump;
+use crate::left_out::LeftOut;
 use crate::lines::Lines;
 
 /// No function is longer than this; a symbol that says so is not what it seems.
 const LONGEST: u64 = 16 << 20;
 
-/// An ELF file whose functions' machine code can be read.
+/// A file whose functions' machine code can be read.
 ///
 /// ```no_run
 /// use quipu_symbols::CodeFile;
@@ -25,10 +26,20 @@ const LONGEST: u64 = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct CodeFile {
-    file: File,
+    file: InputFile,
     machine: u16,
-    image: ElfImage,
-    lines: Option<Lines>,
+    names: Names,
+}
+
+/// The names of functions and source lines of a file.
+#[derive(Debug)]
+enum Names {
+    Elf {
+        image: ElfImage,
+        lines: Option<Lines>,
+    },
+    /// Of code that a compiler has written there, by its addresses in memory.
+    Jit(JitDump),
 }
 
 /// Machine code of one function.
@@ -45,7 +56,7 @@ pub struct Code {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NoCode {
-    /// There is no such file, or it is no ELF file that makes sense.
+    /// There is no such file, or it is none with code that makes sense.
     NoFile,
     /// It is another file: its build ID is not the one that was asked for.
     Other,
@@ -56,16 +67,24 @@ pub enum NoCode {
 }
 
 impl CodeFile {
-    /// Opens a file, with its debug information where there is some. It has to have the build ID, if one is given.
+    /// Opens a file, with its debug information where there is some. It has to have the build ID, if one is given. A file in
+    /// which a compiler lists its code as it makes it (`jit-PID.dump`) is one too: its offsets are addresses in memory.
     ///
     /// # Errors
     /// When there is no such file, or it cannot be read.
     pub fn open(path: &Path, build_id: Option<&[u8]>) -> Result<Self, NoCode> {
-        let image = ElfImage::open(path)?.ok_or(NoCode::NoFile)?;
+        let mut file = input_file(path)?.ok_or(NoCode::NoFile)?;
+        let Some(image) = ElfImage::open(path)? else {
+            let dump = JitDump::read(&mut file);
+            return Ok(Self {
+                file,
+                machine: dump.machine().ok_or(NoCode::NoFile)?,
+                names: Names::Jit(dump),
+            });
+        };
         if build_id.is_some() && image.build_id() != build_id {
             return Err(NoCode::Other);
         }
-        let mut file = regular_file(path)?.ok_or(NoCode::NoFile)?;
         let mut header = [0; 20];
         file.read_exact(&mut header)?;
         // e_ident[EI_DATA] and e_machine (System V ABI, "ELF Header").
@@ -78,8 +97,7 @@ impl CodeFile {
         Ok(Self {
             file,
             machine,
-            image,
-            lines,
+            names: Names::Elf { image, lines },
         })
     }
 
@@ -93,11 +111,16 @@ impl CodeFile {
     /// # Errors
     /// When no function is there, or the file cannot be read.
     pub fn function_at(&mut self, offset: u64) -> Result<Code, NoCode> {
-        let address = self.image.address_at(offset).ok_or(NoCode::NoFunction)?;
-        let symbol = self.image.find(address);
-        let symbol = symbol.ok_or(NoCode::NoFunction)?;
-        let start = offset.checked_sub(address - symbol.start);
-        let start = start.ok_or(NoCode::NoFunction)?;
+        let found = match &self.names {
+            Names::Elf { image, .. } => image.address_at(offset).and_then(|address| {
+                let symbol = image.find(address)?;
+                Some((symbol, offset.checked_sub(address - symbol.start)?))
+            }),
+            Names::Jit(dump) => dump
+                .find(offset)
+                .and_then(|symbol| Some((symbol, dump.code_of(&symbol)?))),
+        };
+        let (symbol, start) = found.ok_or(NoCode::NoFunction)?;
         let len = symbol.end - symbol.start;
         let len = Some(len).filter(|len| *len <= LONGEST);
         let mut bytes = vec![0; len.ok_or(NoCode::NoFunction)? as usize];
@@ -109,13 +132,31 @@ impl CodeFile {
 
     /// Returns the readable name of the function at an address of the file, and how far into it that is.
     pub fn name_at(&self, address: u64) -> Option<(String, u64)> {
-        let symbol = self.image.find(address)?;
+        let symbol = match &self.names {
+            Names::Elf { image, .. } => image.find(address)?,
+            Names::Jit(dump) => dump.find(address)?,
+        };
         Some((demangle(symbol.name).into_owned(), address - symbol.start))
     }
 
+    /// Returns why some of its source lines were left out, if that was so.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        match &self.names {
+            Names::Elf { lines, .. } => lines.as_ref()?.left_out(),
+            Names::Jit(_) => None,
+        }
+    }
+
     /// Returns the source file and line of an address of the file; where functions are inlined, of the innermost.
-    pub fn source_at(&self, address: u64) -> Option<(String, u32)> {
-        let innermost = self.lines.as_ref()?.at(address).into_iter().next()?;
+    pub fn source_at(&mut self, address: u64) -> Option<(String, u32)> {
+        let lines = match &mut self.names {
+            Names::Elf { lines, .. } => lines.as_mut()?,
+            Names::Jit(dump) => {
+                let (file, line) = dump.source_at(address)?;
+                return Some((file.to_string(), line));
+            }
+        };
+        let innermost = lines.at(address, Style::Whole).into_iter().next()?;
         Some((innermost.file?, innermost.line?))
     }
 }

@@ -3,7 +3,6 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +46,7 @@ impl DebugLink {
     ///
     /// # Errors
     /// The operating system's when it cannot be read.
-    pub(crate) fn is_to(&self, mut file: File) -> io::Result<bool> {
+    pub(crate) fn is_to(&self, mut file: impl Read) -> io::Result<bool> {
         let mut crc = Crc::new();
         let mut bytes = vec![0; 64 << 10];
         loop {

@@ -9,6 +9,21 @@ const LONGEST: usize = 16 << 10;
 
 /// Returns the readable form of a mangled Rust or C++ name, without the hash of Rust's; any other name as it is.
 pub fn demangle(name: &str) -> Cow<'_, str> {
+    demangle_as(name, Style::Whole)
+}
+
+/// Readable form of the names of C++.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Style {
+    /// Templates have the type of their results, and all functions their parameters.
+    #[default]
+    Whole,
+    /// Neither of both, as perf prints them (`DMGL_NO_OPTS`).
+    Short,
+}
+
+/// Returns the readable form of a mangled name, as [`demangle`], in a style.
+pub(crate) fn demangle_as(name: &str, style: Style) -> Cow<'_, str> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Cow::Owned(format!("{rust:#}"));
     }
@@ -19,13 +34,32 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
             .ok()
             .and_then(|symbol| {
                 let options = cpp_demangle::DemangleOptions::new();
+                let options = match style {
+                    Style::Whole => options,
+                    Style::Short => options.no_params().no_return_type(),
+                };
                 symbol.structured_demangle(&mut out, &options).ok()
             });
         if readable.is_some() {
-            return Cow::Owned(out.0);
+            let mut name = without_empty_packs(out.0);
+            // The demangler leaves that of functions in functions.
+            while style == Style::Short
+                && let Some(rest) = name.strip_suffix(" const")
+            {
+                name.truncate(rest.len());
+            }
+            return Cow::Owned(name);
         }
     }
     Cow::Borrowed(name)
+}
+
+/// Takes out the commas that the demangler leaves before packs of no types, as in `tuple<int, >`.
+fn without_empty_packs(name: String) -> String {
+    match name.contains(", >") || name.contains(", )") {
+        true => name.replace(", >", ">").replace(", )", ")"),
+        false => name,
+    }
 }
 
 /// Text that does not grow beyond [`LONGEST`].
@@ -64,6 +98,37 @@ mod tests {
         ] {
             assert_eq!(demangle(name), readable);
         }
+    }
+
+    /// As perf script of perf 6.1 prints them.
+    #[test]
+    fn short_names_are_those_of_perf() {
+        for (name, readable) in [
+            ("_ZNK2ns3BoxIiE3getEi", "ns::Box<int>::get"),
+            ("_ZN2ns3BoxIiEC2Ei", "ns::Box<int>::Box"),
+            ("_ZN2ns3BoxIiED1Ev", "ns::Box<int>::~Box"),
+            ("_ZNK2ns3BoxIiEcvlEv", "ns::Box<int>::operator long"),
+            (
+                "_ZNK2ns3BoxIiE4convIhEET_S3_",
+                "ns::Box<int>::conv<unsigned char>",
+            ),
+            ("_ZN12_GLOBAL__N_14anonEid", "(anonymous namespace)::anon"),
+            ("_Z5applyIPFiiEEDTclfp_fp0_EET_i", "apply<int (*)(int)>"),
+            ("_Z4packILi3EJicEEiDpT0_", "pack<3, int, char>"),
+            ("_Z4packILin4EJEEiDpT0_", "pack<-4>"),
+            ("_ZZ11outer_localiEN1L1mEi", "outer_local(int)::L::m"),
+            (
+                "_ZZ11outer_localiENKUliE_clEi",
+                "outer_local(int)::{lambda(int)#1}::operator()",
+            ),
+            (
+                "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+                "core::fmt::Write::write_fmt",
+            ),
+        ] {
+            assert_eq!(demangle_as(name, Style::Short), readable);
+        }
+        assert_eq!(demangle("_Z4packILin4EJEEiDpT0_"), "int pack<-4>()");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use object::{Endianness, FileKind};
 use crate::build_id;
 use crate::debug_files::{BuildFiles, DebugLink, is_of_cache};
 use crate::functions::functions_of;
-use crate::input::{CheckedFile, regular_file};
+use crate::input::{CheckedFile, input_file};
 use crate::plt::stubs_of;
 use crate::table::{Symbol, SymbolTable};
 
@@ -69,7 +69,7 @@ impl ElfImage {
 
     /// Reads the file at a path alone.
     fn at(path: &Path) -> io::Result<Option<Self>> {
-        match regular_file(path)? {
+        match input_file(path)? {
             Some(file) => CheckedFile::read_by(file, Self::read),
             None => Ok(None),
         }
@@ -82,7 +82,7 @@ impl ElfImage {
         };
         let is_same = match (&self.build_id, &apart.build_id, &self.debug_link) {
             (Some(own), Some(of_file), _) => own == of_file,
-            (_, _, Some(link)) => match regular_file(path)? {
+            (_, _, Some(link)) => match input_file(path)? {
                 Some(file) => link.is_to(file)?,
                 None => false,
             },
@@ -143,7 +143,7 @@ fn is_refused(error: &io::Error) -> bool {
 
 /// Returns the build id of a file; `None` if it is not an ELF file or has none.
 pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
-    let cache = ReadCache::new(regular_file(path).ok()??);
+    let cache = ReadCache::new(input_file(path).ok()??);
     match FileKind::parse(&cache).ok()? {
         FileKind::Elf32 => build_id::<FileHeader32<Endianness>, _>(&cache),
         FileKind::Elf64 => build_id::<FileHeader64<Endianness>, _>(&cache),

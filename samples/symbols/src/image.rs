@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 
 use crate::call_frames::{CallFrames, Rules};
-use crate::demangled::demangle;
+use crate::demangled::{Style, demangle_as};
 use crate::elf::ElfImage;
 use crate::kernel;
 use crate::lines::Lines;
@@ -22,6 +22,8 @@ pub struct ReadFile {
     pub path: PathBuf,
     /// Its build ID.
     pub build_id: Option<Vec<u8>>,
+    /// Offset at which it begins in the file that was mapped, in bytes: it may lie in an archive.
+    pub from: u64,
 }
 
 /// A file that was mapped.
@@ -39,6 +41,8 @@ pub(crate) struct Image {
     pub(crate) read: Option<Arc<ReadFile>>,
     /// Its call frame information, read when it is first asked for.
     call_frames: Option<Option<CallFrames>>,
+    /// Offset at which it begins in the file that was mapped.
+    from: u64,
     /// The names of its functions by their positions, made readable once.
     names: HashMap<usize, Arc<str>>,
 }
@@ -54,6 +58,7 @@ impl Image {
             recorded: None,
             read: None,
             call_frames: None,
+            from: 0,
             names: HashMap::default(),
         }
     }
@@ -79,8 +84,8 @@ impl Image {
         }
     }
 
-    /// Returns a file that was found.
-    pub(crate) fn of_file(object: String, located: Located, with_lines: bool) -> Self {
+    /// Returns a file that was found, which begins at an offset in the one that was mapped.
+    pub(crate) fn of_file(object: String, located: Located, from: u64, with_lines: bool) -> Self {
         let Located { path, elf, .. } = located;
         let lines = with_lines
             .then(|| Lines::open(&path, elf.debug_file()))
@@ -89,9 +94,21 @@ impl Image {
         Self {
             lines,
             elf: Some(elf),
-            read: Some(Arc::new(ReadFile { path, build_id })),
+            read: Some(Arc::new(ReadFile {
+                path,
+                build_id,
+                from,
+            })),
+            from,
             ..Self::unknown(object, false)
         }
+    }
+
+    /// Returns the address that the file gives to what is at an offset of the one that was mapped.
+    pub(crate) fn address_at(&self, offset: u64) -> Option<u64> {
+        self.elf
+            .as_ref()?
+            .address_at(offset.checked_sub(self.from)?)
     }
 
     /// Returns the rules that restore the registers of a caller at an address of the file.
@@ -104,18 +121,27 @@ impl Image {
     }
 
     /// Returns the name of the function at an address, and how far into it that is.
-    pub(crate) fn function_at(&mut self, address: u64) -> Option<(Arc<str>, u64)> {
+    pub(crate) fn function_at(&mut self, address: u64, style: Style) -> Option<(Arc<str>, u64)> {
         let symbol = self.elf.as_ref()?.find(address)?;
         let name = self.names.entry(symbol.index);
-        let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
+        let name = name
+            .or_insert_with(|| demangle_as(symbol.name, style).into())
+            .clone();
         Some((name, address - symbol.start))
     }
     /// Returns the name of the function that the recording lists at an address in memory and an offset in the file, and how
     /// far into it that is.
-    pub(crate) fn recorded_at(&mut self, address: u64, offset: u64) -> Option<(Arc<str>, u64)> {
+    pub(crate) fn recorded_at(
+        &mut self,
+        address: u64,
+        offset: u64,
+        style: Style,
+    ) -> Option<(Arc<str>, u64)> {
         let (symbol, into) = self.recorded.as_ref()?.find(address, offset)?;
         let name = self.names.entry(symbol.index);
-        let name = name.or_insert_with(|| demangle(symbol.name).into()).clone();
+        let name = name
+            .or_insert_with(|| demangle_as(symbol.name, style).into())
+            .clone();
         Some((name, into))
     }
 }

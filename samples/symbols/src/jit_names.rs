@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use crate::call_frames::Rules;
+use crate::image::ReadFile;
 use crate::input::regular_file;
 use crate::jit::{self, Trusted};
-use crate::jitdump;
+use crate::jitdump::JitDump;
 use crate::left_out::LeftOut;
 use crate::locate::{self, RecordedAt};
 use crate::mapped_file::MappedFile;
@@ -20,9 +22,24 @@ use crate::table::{Symbol, SymbolTable};
 pub(crate) struct JitNames {
     /// By the process whose compiler lists its functions.
     maps: HashMap<i32, SymbolTable>,
-    dumps: HashMap<Arc<MappedFile>, SymbolTable>,
+    dumps: HashMap<Arc<MappedFile>, ReadDump>,
     /// The files that are there and were not read, and why.
     pub(crate) left_out: BTreeMap<String, LeftOut>,
+}
+
+/// A file with the code of a compiler, and what was read of it.
+#[derive(Debug, Default)]
+struct ReadDump {
+    file: Option<Arc<ReadFile>>,
+    dump: JitDump,
+}
+
+/// A function that a compiler made.
+#[derive(Debug)]
+pub(crate) struct JitFunction<'a> {
+    pub(crate) symbol: Symbol<'a>,
+    /// Source file and line.
+    pub(crate) source: Option<(&'a Arc<str>, u32)>,
 }
 
 /// Selects the files that are read.
@@ -40,16 +57,8 @@ impl JitNames {
         (processes, pid): (&Processes, i32),
         address: u64,
         reading: Reading,
-    ) -> Option<Symbol<'_>> {
-        let dumps = processes
-            .address_space(pid)
-            .map_or(&[][..], |space| space.jitdumps());
-        for dump in dumps {
-            if !self.dumps.contains_key(dump) {
-                let table = self.read_dump((processes, pid), dump, reading);
-                self.dumps.insert(dump.clone(), table);
-            }
-        }
+    ) -> Option<JitFunction<'_>> {
+        let dumps = self.read_dumps((processes, pid), reading);
         let owners = || std::iter::once(pid).chain(processes.forked_from(pid).iter().copied());
         for owner in owners() {
             if !self.maps.contains_key(&owner) {
@@ -57,9 +66,65 @@ impl JitNames {
                 self.maps.insert(owner, table);
             }
         }
-        let dumps = dumps.iter().filter_map(|dump| self.dumps.get(dump));
-        let maps = owners().filter_map(|owner| self.maps.get(&owner));
-        dumps.chain(maps).find_map(|table| table.find(address))
+        let mut dumps = dumps.iter().filter_map(|dump| self.dumps.get(dump));
+        let in_dump = dumps.find_map(|ReadDump { dump, .. }| {
+            Some(JitFunction {
+                symbol: dump.find(address)?,
+                source: dump.source_at(address),
+            })
+        });
+        in_dump.or_else(|| {
+            let mut maps = owners().filter_map(|owner| self.maps.get(&owner));
+            let symbol = maps.find_map(|table| table.find(address))?;
+            let source = None;
+            Some(JitFunction { symbol, source })
+        })
+    }
+
+    /// Returns the file that has the code at an address of a process.
+    pub(crate) fn file_at(
+        &mut self,
+        of: (&Processes, i32),
+        address: u64,
+        reading: Reading,
+    ) -> Option<&Arc<ReadFile>> {
+        let dumps = self.read_dumps(of, reading);
+        let mut dumps = dumps.iter().filter_map(|dump| self.dumps.get(dump));
+        let read = dumps.find(|read| read.dump.find(address).is_some())?;
+        read.file.as_ref()
+    }
+
+    /// Returns the rules that restore the registers of a caller at an address of a process.
+    pub(crate) fn rules_at(
+        &mut self,
+        of: (&Processes, i32),
+        address: u64,
+        reading: Reading,
+    ) -> Option<Arc<Rules>> {
+        let dumps = self.read_dumps(of, reading);
+        let holds = |dump: &&Arc<MappedFile>| {
+            let read = self.dumps.get(*dump);
+            read.is_some_and(|read| read.dump.find(address).is_some())
+        };
+        let dump = dumps.iter().find(holds)?;
+        self.dumps.get_mut(dump)?.dump.rules_at(address)
+    }
+
+    /// Returns the files with the code of compilers that a process has mapped, which have been read.
+    fn read_dumps<'p>(
+        &mut self,
+        (processes, pid): (&'p Processes, i32),
+        reading: Reading,
+    ) -> &'p [Arc<MappedFile>] {
+        let space = processes.address_space(pid);
+        let dumps = space.map_or(&[][..], |space| space.jitdumps());
+        for dump in dumps {
+            if !self.dumps.contains_key(dump) {
+                let read = self.read_dump((processes, pid), dump, reading);
+                self.dumps.insert(dump.clone(), read);
+            }
+        }
+        dumps
     }
 
     /// Returns true if a process, or one that it was forked from, has a file that lists functions.
@@ -97,7 +162,7 @@ impl JitNames {
         (processes, pid): (&Processes, i32),
         dump: &MappedFile,
         reading: Reading,
-    ) -> SymbolTable {
+    ) -> ReadDump {
         let running = running(processes, pid, pid);
         let in_root = running.map(|running| running.in_root(&dump.path));
         for path in in_root.into_iter().chain([as_path(&dump.path)]) {
@@ -105,7 +170,18 @@ impl JitNames {
                 continue;
             }
             match regular_file(&path) {
-                Ok(Some(file)) => return jitdump::functions_in(file),
+                Ok(Some(file)) => {
+                    let dump = JitDump::read(file);
+                    let file = ReadFile {
+                        path,
+                        build_id: None,
+                        from: 0,
+                    };
+                    return ReadDump {
+                        file: Some(Arc::new(file)),
+                        dump,
+                    };
+                }
                 Ok(None) => {}
                 Err(error) => {
                     self.left_out
@@ -113,7 +189,7 @@ impl JitNames {
                 }
             }
         }
-        SymbolTable::default()
+        ReadDump::default()
     }
 }
 

@@ -1,119 +1,355 @@
 //! Functions of just-in-time compilers that write their code to a file, `jit-PID.dump`
 //! (`tools/perf/Documentation/jitdump-specification.txt`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
 
-use crate::table::{Extent, LONGEST_NAME, SymbolTable, TableBuilder};
+use crate::call_frames::{CallFrames, Rules};
+use crate::table::{Extent, LONGEST_NAME, Symbol, SymbolTable, TableBuilder};
 
 /// As much of a file is read: its code is in it too.
 const LONGEST: u64 = 1 << 30;
 /// `JiTD`, in the byte order of the machine that wrote it.
 const MAGIC: u32 = 0x4A69_5444;
-/// `JIT_CODE_LOAD` and `JIT_CODE_MOVE`.
+/// `JIT_CODE_LOAD`, `JIT_CODE_MOVE`, `JIT_CODE_DEBUG_INFO` and `JIT_CODE_UNWINDING_INFO`.
 const LOAD: u32 = 0;
 const MOVE: u32 = 1;
-/// Bytes before the name in a record of loaded code, behind the header of the record: process and thread, the virtual address,
-/// that of the code, its length, its index.
-const BEFORE_NAME: usize = 8 + 4 * 8;
+const DEBUG_INFO: u32 = 2;
+const UNWINDING_INFO: u32 = 4;
 /// Bytes of the header of a record: kind, length, time.
 const RECORD_HEADER: u64 = 16;
+/// The name of a source file that is that of the line before.
+const SAME_FILE: &[u8] = b"\xff";
+/// V8 counts addresses of lines from the ELF header that `perf inject` puts before the code, and so the first is there.
+const V8_HEADER: u64 = 0x40;
+/// No call frame information of one function is longer.
+const LONGEST_FRAMES: u64 = 64 << 10;
 
-/// Returns the functions in a file; none where it is no such file. What code was put in the place of other code later has its
-/// place: the times of records are those of another clock than a recording's as a rule.
-pub(crate) fn functions_in(file: impl Read) -> SymbolTable {
-    let mut functions = Functions::default();
-    // A file that is still written ends anywhere.
-    let _ = read(BufReader::new(file.take(LONGEST)), &mut functions);
-    let mut builder = TableBuilder::default();
-    for (start, (end, name)) in functions.by_start {
-        builder.add(start, Extent::Known(end - start), 0, &name);
+/// Code that a compiler made, as far as a file has it.
+#[derive(Debug, Default)]
+pub(crate) struct JitDump {
+    /// Number of the architecture, as in the header of an ELF file; `None` if it is no such file.
+    machine: Option<u16>,
+    table: SymbolTable,
+    /// In the order of the table.
+    functions: Vec<Function>,
+    /// Names of source files.
+    files: Vec<Arc<str>>,
+    rules: HashMap<u64, Option<Arc<Rules>>>,
+}
+
+/// A function that was compiled.
+#[derive(Debug, Default)]
+struct Function {
+    /// The first address behind it.
+    end: u64,
+    name: String,
+    /// Offset of its code in the file.
+    code: u64,
+    /// Its source lines, by the bytes from its start.
+    lines: Vec<Line>,
+    /// Its `.eh_frame`, which lies behind its code.
+    frames: Box<[u8]>,
+}
+
+/// A source line, from an instruction on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    from: u32,
+    file: u32,
+    line: u32,
+}
+
+impl JitDump {
+    /// Reads a file; nothing is in it where it is no such file. What code was put in the place of other code later has its
+    /// place: the times of records are those of another clock than a recording's as a rule.
+    pub(crate) fn read(file: impl Read) -> Self {
+        let mut records = Records::new(BufReader::new(file.take(LONGEST)));
+        // A file that is still written ends anywhere.
+        let _ = records.read();
+        let mut builder = TableBuilder::default();
+        for (start, function) in &records.by_start {
+            let extent = Extent::Known(function.end - start);
+            builder.add(*start, extent, 0, &function.name);
+        }
+        Self {
+            machine: records.machine,
+            table: builder.build(),
+            functions: records.by_start.into_values().collect(),
+            files: records.files,
+            rules: HashMap::new(),
+        }
     }
-    builder.build()
+
+    /// Returns the number of the architecture, as in the header of an ELF file; `None` if this is no such file.
+    pub(crate) fn machine(&self) -> Option<u16> {
+        self.machine
+    }
+
+    /// Returns the function at an address.
+    pub(crate) fn find(&self, address: u64) -> Option<Symbol<'_>> {
+        self.table.find(address)
+    }
+
+    /// Returns the source file and line of an address.
+    pub(crate) fn source_at(&self, address: u64) -> Option<(&Arc<str>, u32)> {
+        let symbol = self.find(address)?;
+        let lines = &self.functions.get(symbol.index)?.lines;
+        let behind = lines.partition_point(|line| u64::from(line.from) <= address - symbol.start);
+        let line = lines.get(behind.checked_sub(1)?)?;
+        Some((self.files.get(line.file as usize)?, line.line))
+    }
+
+    /// Returns where the code of the function at an address begins in the file.
+    pub(crate) fn code_of(&self, symbol: &Symbol<'_>) -> Option<u64> {
+        Some(self.functions.get(symbol.index)?.code)
+    }
+
+    /// Returns the rules that restore the registers of a caller at an address.
+    pub(crate) fn rules_at(&mut self, address: u64) -> Option<Arc<Rules>> {
+        if let Some(known) = self.rules.get(&address) {
+            return known.clone();
+        }
+        let rules = self.table.find(address).and_then(|symbol| {
+            let frames = &self.functions.get(symbol.index)?.frames;
+            let behind = symbol.start + (symbol.end - symbol.start).checked_next_multiple_of(8)?;
+            CallFrames::of_code(frames, behind, self.machine?)?.at(address)
+        });
+        self.rules.insert(address, rules.clone());
+        rules
+    }
 }
 
-/// Functions by their first addresses, with the first address behind them and the name.
-#[derive(Default)]
-struct Functions {
-    by_start: BTreeMap<u64, (u64, String)>,
+/// The records of a file, and what was found in them.
+struct Records<R> {
+    file: R,
+    /// Bytes that were read.
+    at: u64,
+    is_swapped: bool,
+    machine: Option<u16>,
+    /// Functions by their first addresses.
+    by_start: BTreeMap<u64, Function>,
+    files: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+    /// Lines of code that comes in a record behind theirs, by its address.
+    lines: (u64, Vec<Line>),
+    /// The `.eh_frame` of the code of the next record.
+    frames: Box<[u8]>,
 }
 
-impl Functions {
+impl<R: BufRead> Records<R> {
+    fn new(file: R) -> Self {
+        Self {
+            file,
+            at: 0,
+            is_swapped: false,
+            machine: None,
+            by_start: BTreeMap::new(),
+            files: Vec::new(),
+            numbers: HashMap::new(),
+            lines: (0, Vec::new()),
+            frames: Box::default(),
+        }
+    }
+
+    /// Reads records as long as they are whole.
+    fn read(&mut self) -> Option<()> {
+        self.is_swapped = match self.half()? {
+            MAGIC => false,
+            magic if magic == MAGIC.swap_bytes() => true,
+            _ => return None,
+        };
+        let _version = self.half()?;
+        let header = self.half()?;
+        self.machine = Some(self.half()?.try_into().ok()?);
+        self.skip_to(u64::from(header))?;
+        loop {
+            let begin = self.at;
+            let (kind, len) = (self.half()?, self.half()?);
+            let _time = self.word()?;
+            let end = begin.checked_add(u64::from(len))?;
+            // Of a record that is shorter than what it should hold, nothing is taken.
+            let _ = match kind {
+                LOAD => self.load(end),
+                MOVE => self.moved(end),
+                DEBUG_INFO => self.debug_info(end),
+                UNWINDING_INFO => self.unwinding_info(end),
+                _ => Some(()),
+            };
+            if len < RECORD_HEADER as u32 {
+                return None;
+            }
+            self.skip_to(end)?;
+        }
+    }
+
+    /// Loaded code: process, thread, virtual address, address, length, index, name, code.
+    fn load(&mut self, end: u64) -> Option<()> {
+        let lines = std::mem::take(&mut self.lines);
+        let frames = std::mem::take(&mut self.frames);
+        let [_, start, _, len, _] = self.words(end)?;
+        let name = self.text(end)?;
+        let function = Function {
+            end: start.saturating_add(len),
+            name: String::from_utf8_lossy(&name).into_owned(),
+            code: self.at,
+            lines: if lines.0 == start {
+                lines.1
+            } else {
+                Vec::new()
+            },
+            frames,
+        };
+        self.add(start, function);
+        Some(())
+    }
+
+    /// Code that was moved: process, thread, virtual address, the address before and the one now, length, index.
+    fn moved(&mut self, end: u64) -> Option<()> {
+        let [_, _, before, now, len, _] = self.words(end)?;
+        let mut function = self.by_start.remove(&before)?;
+        function.end = now.saturating_add(len);
+        self.add(now, function);
+        Some(())
+    }
+
+    /// Lines of code that is loaded next: its address, the number of lines; of each address, line, discriminator, file.
+    fn debug_info(&mut self, end: u64) -> Option<()> {
+        let [start, _count] = self.words(end)?;
+        let mut lines = Vec::new();
+        let mut file = None;
+        while self.at < end {
+            let [address, place] = self.words(end)?;
+            let line = if self.is_swapped { place >> 32 } else { place } as u32;
+            let name = self.text(end)?;
+            if name != SAME_FILE {
+                file = Some(self.number_of(&name)?);
+            }
+            let from = address
+                .checked_sub(start)
+                .and_then(|from| from.try_into().ok());
+            if let (Some(from), Some(file)) = (from, file) {
+                lines.push(Line { from, file, line });
+            }
+        }
+        // Stable: of several lines for one address the last one counts, as in DWARF.
+        lines.sort_by_key(|line| line.from);
+        if lines
+            .first()
+            .is_some_and(|line| u64::from(line.from) == V8_HEADER)
+        {
+            lines
+                .iter_mut()
+                .for_each(|line| line.from -= V8_HEADER as u32);
+        }
+        self.lines = (start, lines);
+        Some(())
+    }
+
+    /// Call frame information of code that is loaded next: its length, that of its index, which comes behind it, and as much of
+    /// both as is in memory.
+    fn unwinding_info(&mut self, end: u64) -> Option<()> {
+        let [len, of_index, _in_memory] = self.words(end)?;
+        let len = len.checked_sub(of_index)?;
+        if len > LONGEST_FRAMES || len > end.saturating_sub(self.at) || self.is_swapped {
+            return None;
+        }
+        let mut frames = vec![0; len as usize].into_boxed_slice();
+        self.fill(&mut frames)?;
+        self.frames = frames;
+        Some(())
+    }
+
     /// Adds a function, which takes the place of those that lay there.
-    fn add(&mut self, start: u64, len: u64, name: String) {
-        let end = start.saturating_add(len);
-        if start == end {
+    fn add(&mut self, start: u64, function: Function) {
+        let end = function.end;
+        if start >= end {
             return;
         }
-        while let Some((&before, (until, _))) = self.by_start.range(..end).next_back()
-            && *until > start
+        while let Some((&before, earlier)) = self.by_start.range(..end).next_back()
+            && earlier.end > start
         {
             self.by_start.remove(&before);
         }
-        self.by_start.insert(start, (end, name));
+        self.by_start.insert(start, function);
     }
-}
 
-/// Reads records as long as they are whole.
-fn read(mut file: impl BufRead, functions: &mut Functions) -> Option<()> {
-    let mut word = [0; 4];
-    let mut next = |file: &mut dyn Read| {
-        file.read_exact(&mut word).ok()?;
-        Some(u32::from_ne_bytes(word))
-    };
-    let swapped = match next(&mut file)? {
-        MAGIC => false,
-        magic if magic == MAGIC.swap_bytes() => true,
-        _ => return None,
-    };
-    let of_file = |number: u32| if swapped { number.swap_bytes() } else { number };
-    let _version = next(&mut file)?;
-    let header = of_file(next(&mut file)?);
-    skip(&mut file, u64::from(header).checked_sub(12)?)?;
-    loop {
-        let (kind, len) = (of_file(next(&mut file)?), of_file(next(&mut file)?));
-        skip(&mut file, 8)?;
-        let mut rest = u64::from(len).checked_sub(RECORD_HEADER)?;
-        if matches!(kind, LOAD | MOVE) && rest >= BEFORE_NAME as u64 {
-            let mut fields = [0; BEFORE_NAME];
-            file.read_exact(&mut fields).ok()?;
-            rest -= BEFORE_NAME as u64;
-            let number = |at: usize| {
-                let bytes = fields.get(8 + 8 * at..)?.first_chunk()?;
-                let number = u64::from_ne_bytes(*bytes);
-                Some(if swapped { number.swap_bytes() } else { number })
-            };
-            if kind == LOAD {
-                let mut name = Vec::new();
-                let longest = rest.min(LONGEST_NAME as u64);
-                rest -= file.by_ref().take(longest).read_until(0, &mut name).ok()? as u64;
-                if name.pop() == Some(0) {
-                    let name = String::from_utf8_lossy(&name).into_owned();
-                    functions.add(number(1)?, number(2)?, name);
-                }
-            } else {
-                // The address before and the one now: there is one more number than of loaded code.
-                let mut index = [0; 8];
-                file.read_exact(&mut index).ok()?;
-                rest = rest.checked_sub(8)?;
-                if let Some((_, name)) = functions.by_start.remove(&number(1)?) {
-                    functions.add(number(2)?, number(3)?, name);
-                }
-            }
+    /// Returns the number of a source file.
+    fn number_of(&mut self, name: &[u8]) -> Option<u32> {
+        let name = String::from_utf8_lossy(name);
+        if let Some(number) = self.numbers.get(&*name) {
+            return Some(*number);
         }
-        skip(&mut file, rest)?;
+        let (number, name) = (u32::try_from(self.files.len()).ok()?, Arc::from(name));
+        self.files.push(Arc::clone(&name));
+        self.numbers.insert(name, number);
+        Some(number)
     }
-}
 
-/// Passes over bytes; `None` if there are not so many.
-fn skip(file: &mut impl Read, len: u64) -> Option<()> {
-    let skipped = std::io::copy(&mut file.take(len), &mut std::io::sink()).ok()?;
-    (skipped == len).then_some(())
+    /// Reads numbers of 64 bits, if the record has so many.
+    fn words<const N: usize>(&mut self, end: u64) -> Option<[u64; N]> {
+        if end.saturating_sub(self.at) < 8 * N as u64 {
+            return None;
+        }
+        let mut words = [0; N];
+        for word in &mut words {
+            *word = self.word()?;
+        }
+        Some(words)
+    }
+
+    /// Reads a text that ends with NUL in the record.
+    fn text(&mut self, end: u64) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        let longest = end.saturating_sub(self.at).min(LONGEST_NAME as u64);
+        let read = self.file.by_ref().take(longest).read_until(0, &mut text);
+        self.at += read.ok()? as u64;
+        (text.pop() == Some(0)).then_some(text)
+    }
+
+    fn half(&mut self) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.fill(&mut bytes)?;
+        let number = u32::from_ne_bytes(bytes);
+        Some(if self.is_swapped {
+            number.swap_bytes()
+        } else {
+            number
+        })
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes)?;
+        let number = u64::from_ne_bytes(bytes);
+        Some(if self.is_swapped {
+            number.swap_bytes()
+        } else {
+            number
+        })
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Option<()> {
+        self.file.read_exact(bytes).ok()?;
+        self.at += bytes.len() as u64;
+        Some(())
+    }
+
+    /// Passes over bytes up to a place; `None` if it was passed, or there are not so many.
+    fn skip_to(&mut self, end: u64) -> Option<()> {
+        let len = end.checked_sub(self.at)?;
+        let skipped =
+            std::io::copy(&mut self.file.by_ref().take(len), &mut std::io::sink()).ok()?;
+        self.at += skipped;
+        (skipped == len).then_some(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_frames::Rule;
 
     fn words(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
@@ -149,7 +385,7 @@ mod tests {
             moved,
         ];
         let whole = file(&records);
-        let table = functions_in(&whole[..]);
+        let table = JitDump::read(&whole[..]);
         let name = |address| table.find(address).map(|symbol| symbol.name);
         assert_eq!(
             [0x1000, 0x1010, 0x101f, 0x1020].map(name),
@@ -157,12 +393,103 @@ mod tests {
         );
         assert_eq!([0x2000, 0x500f].map(name), [None, Some("moved")]);
         for len in 0..whole.len() {
-            assert!(functions_in(&whole[..len]).len() <= 2);
+            assert!(JitDump::read(&whole[..len]).functions.len() <= 2);
         }
+    }
+
+    fn lines(start: u64, lines: &[(u64, u32, &[u8])]) -> Vec<u8> {
+        let mut body = words(&[start, lines.len() as u64]);
+        for (address, line, file) in lines {
+            body.extend(address.to_ne_bytes());
+            body.extend([*line, 0].iter().flat_map(|n| n.to_ne_bytes()));
+            body.extend_from_slice(file);
+            body.push(0);
+        }
+        record(DEBUG_INFO, &body)
+    }
+
+    #[test]
+    fn lines_are_those_of_the_code_that_comes_next() {
+        let of_first: [(u64, u32, &[u8]); 3] = [
+            (0x1008, 3, SAME_FILE),
+            (0x1000, 2, b"a.js"),
+            (0x1010, 9, b"b.js"),
+        ];
+        // The order of the file decides whose name is meant by "the same".
+        let of_first = [of_first[1], of_first[0], of_first[2]];
+        let records = [
+            lines(0x1000, &of_first),
+            load(0x1000, b"first", &[0x90; 32]),
+            lines(0x9000, &of_first),
+            load(0x2000, b"without", &[0x90; 16]),
+            lines(0x3000, &[(0x3040, 5, b"v8.js"), (0x3044, 6, SAME_FILE)]),
+            load(0x3000, b"of V8", &[0x90; 16]),
+            record(MOVE, &words(&[7, 0x1000, 0x1000, 0x5000, 32, 1])),
+        ];
+        let whole = file(&records);
+        let dump = JitDump::read(&whole[..]);
+        let source = |address| {
+            let (file, line) = dump.source_at(address)?;
+            Some((&**file, line))
+        };
+        let moved = [0x5000, 0x5007, 0x5008, 0x501f, 0x5020].map(source);
+        let (a, b) = ("a.js", "b.js");
+        assert_eq!(
+            moved,
+            [Some((a, 2)), Some((a, 2)), Some((a, 3)), Some((b, 9)), None]
+        );
+        assert_eq!([0x2000, 0x1000].map(source), [None, None]);
+        assert_eq!(
+            [0x3000, 0x3004].map(source),
+            [Some(("v8.js", 5)), Some(("v8.js", 6))]
+        );
+        for len in 0..whole.len() {
+            JitDump::read(&whole[..len]);
+        }
+    }
+
+    /// A function that pushes a register at its fourth byte, as `.eh_frame` says it.
+    #[test]
+    fn call_frame_information_lies_behind_the_code() {
+        let common = [
+            &[16, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0][..],
+            // Alignments, the return address, relative pointers of 32 bits; the frame begins behind the return address.
+            &[1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8],
+        ]
+        .concat();
+        let at = common.len() as u32;
+        // Its code is 32 bytes before the section.
+        let begin = (-32i32 - 28).to_le_bytes();
+        let own = [
+            &[16, 0, 0, 0],
+            &(at + 4).to_le_bytes()[..],
+            &begin,
+            &32u32.to_le_bytes(),
+            &[0, 0x44, 0x0e, 16],
+        ]
+        .concat();
+        let frames = [common, own, vec![0; 4]].concat();
+        let index = [0; 20];
+        let sizes = words(&[frames.len() as u64 + 20, 20, 0]);
+        let info = record(UNWINDING_INFO, &[&sizes[..], &frames, &index].concat());
+        let whole = file(&[
+            info,
+            load(0x1000, b"with", &[0x90; 30]),
+            load(0x2000, b"without", &[0x90; 30]),
+        ]);
+        let mut dump = JitDump::read(&whole[..]);
+        let mut offset = |address| match dump.rules_at(address)?.cfa {
+            Rule::Register(gimli::X86_64::RSP, offset) => Some(offset),
+            _ => None,
+        };
+        let addresses = [0x1000, 0x1003, 0x1004, 0x101d, 0x101e, 0x2000];
+        let offsets = [Some(8), Some(8), Some(16), Some(16), None, None];
+        assert_eq!(addresses.map(&mut offset), offsets);
     }
 
     #[test]
     fn other_files_have_none() {
+        assert_eq!(JitDump::read(&b"#!/bin/sh"[..]).machine(), None);
         let bad = record(LOAD, &[1; 20]);
         let short = [0u32, 3].iter().flat_map(|n| n.to_ne_bytes()).collect();
         for file in [
@@ -171,7 +498,7 @@ mod tests {
             file(&[bad]),
             file(&[short]),
         ] {
-            assert_eq!(functions_in(&file[..]).len(), 0);
+            assert_eq!(JitDump::read(&file[..]).functions.len(), 0);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::io;
 
-/// Reason why a file gave no names, although it is there.
+/// Reason why a file gave no names, or not all of them, although it is there.
 ///
 /// ```
 /// use quipu_symbols::LeftOut;
@@ -27,6 +27,11 @@ pub enum LeftOut {
         /// Most that is read.
         longest: u64,
     },
+    /// Debug information in which inlined functions nest deeper than this: they are not read, source lines are.
+    TooDeep {
+        /// Most that is read.
+        deepest: usize,
+    },
 }
 
 impl Display for LeftOut {
@@ -36,6 +41,10 @@ impl Display for LeftOut {
             Self::OfAnotherUser { uid } => write!(
                 f,
                 "it belongs to user {uid}, who is neither root nor the user of this process"
+            ),
+            Self::TooDeep { deepest } => write!(
+                f,
+                "its inlined functions, which nest deeper than {deepest}, are left out"
             ),
             Self::TooLong { longest } => write!(f, "it is longer than {longest} bytes"),
         }

@@ -4,6 +4,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address_space;
+mod archive;
 mod build_id;
 mod call_frames;
 mod code;
@@ -13,6 +14,7 @@ mod elf;
 mod functions;
 mod go;
 mod image;
+mod inline_depth;
 mod input;
 mod jit;
 mod jit_names;
@@ -39,6 +41,7 @@ pub use code::{Code, CodeFile, NoCode};
 pub use demangled::demangle;
 pub use elf::build_id_of;
 pub use image::ReadFile;
+pub use input::regular_file;
 pub use kernel::{InKernel, KernelSymbols, KernelText, Reference};
 pub use left_out::LeftOut;
 pub use locate::{Doubt, build_id_of_mapped};

@@ -1,5 +1,6 @@
 //! Debug information: inlined functions and source lines.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
@@ -9,9 +10,11 @@ use gimli::{Dwarf, DwarfPackage, EndianArcSlice, Reader, RunTimeEndian};
 use object::read::{Object, ReadCache};
 
 use crate::debug_files::BuildFiles;
-use crate::demangled::demangle;
+use crate::demangled::{Style, demangle_as};
 use crate::elf::build_id_of;
-use crate::input::regular_file;
+use crate::inline_depth::{self, InlineDepths, is_shallow};
+use crate::input::input_file;
+use crate::left_out::LeftOut;
 use crate::section;
 
 type Section = EndianArcSlice<RunTimeEndian>;
@@ -29,6 +32,10 @@ pub(crate) struct Line {
 
 /// The debug information of a file.
 pub(crate) struct Lines {
+    dwarf: Arc<Dwarf<Section>>,
+    depths: InlineDepths,
+    /// True if inlined functions were left out because they nest too deep.
+    left_out: Cell<bool>,
     context: Context<Section>,
     /// The file where that of all its units lies apart (`.dwp`).
     package: Option<DwarfPackage<Section>>,
@@ -46,16 +53,34 @@ impl Lines {
                 DwarfPackage::load(|id| Ok(section(id.dwo_name())), empty)
             })
         });
+        let dwarf = Arc::new(dwarf);
         Some(Self {
-            context: Context::from_dwarf(dwarf).ok()?,
+            depths: InlineDepths::new(&dwarf),
+            left_out: Cell::new(false),
+            context: Context::from_arc_dwarf(dwarf.clone()).ok()?,
+            dwarf,
             package,
         })
     }
 
     /// The functions that were inlined at an address of the file, the innermost first, and the one
     /// that they were inlined into.
-    pub(crate) fn at(&self, address: u64) -> Vec<Line> {
+    pub(crate) fn at(&mut self, address: u64, style: Style) -> Vec<Line> {
         let mut lines = Vec::new();
+        // What reads it adds one to an address.
+        if address == u64::MAX {
+            return lines;
+        }
+        if !self.depths.is_shallow_at(&self.dwarf, address) {
+            self.left_out.set(true);
+            let location = self.context.find_location(address).ok().flatten();
+            lines.extend(location.map(|location| Line {
+                function: None,
+                file: location.file.map(str::to_owned),
+                line: location.line,
+            }));
+            return lines;
+        }
         let mut lookup = self.context.find_frames(address);
         let frames = loop {
             match lookup {
@@ -71,7 +96,7 @@ impl Lines {
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.and_then(|f| {
                 let raw = f.raw_name().ok()?;
-                Some(demangle(&raw).into_owned())
+                Some(demangle_as(&raw, style).into_owned())
             });
             lines.push(Line {
                 function: name,
@@ -86,6 +111,13 @@ impl Lines {
         lines
     }
 
+    /// Returns why some of it was left out, if that was so.
+    pub(crate) fn left_out(&self) -> Option<LeftOut> {
+        self.left_out.get().then_some(LeftOut::TooDeep {
+            deepest: inline_depth::DEEPEST,
+        })
+    }
+
     /// Returns the debug information of a unit that lies apart (DWARF 5, section 7.3.2): in the package, or in a file of
     /// its own (`.dwo`).
     fn unit_apart(&self, load: &SplitDwarfLoad<Section>) -> Option<Dwarf<Section>> {
@@ -93,7 +125,7 @@ impl Lines {
             let unit = package.find_cu(load.dwo_id, &load.parent);
             unit.ok().flatten()
         });
-        in_package.or_else(|| {
+        let apart = in_package.or_else(|| {
             let directory = path(load.comp_dir.as_ref()).unwrap_or_default();
             let place = directory.join(path(load.path.as_ref())?);
             let mut dwarf = sections(&place, |section| {
@@ -103,7 +135,15 @@ impl Lines {
             let is_same = dwarf.unit(header).ok()?.dwo_id == Some(load.dwo_id);
             dwarf.make_dwo(&load.parent);
             is_same.then_some(dwarf)
-        })
+        })?;
+        let mut units = apart.units();
+        while let Ok(Some(header)) = units.next() {
+            if !is_shallow(&apart, header) {
+                self.left_out.set(true);
+                return None;
+            }
+        }
+        Some(apart)
     }
 }
 
@@ -124,7 +164,7 @@ fn whole(path: &Path) -> Option<Dwarf<Section>> {
 
 /// Returns the path of the file that a file shares debug information with (`.gnu_debugaltlink`).
 fn shared_by(path: &Path) -> Option<PathBuf> {
-    let cache = ReadCache::new(regular_file(path).ok()??);
+    let cache = ReadCache::new(input_file(path).ok()??);
     let file = object::File::parse(&cache).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok()??;
     let beside = path.parent()?.join(str::from_utf8(name).ok()?);
@@ -137,7 +177,7 @@ fn sections<T>(
     path: &Path,
     read: impl FnOnce(&dyn Fn(Option<&'static str>) -> Section) -> Result<T, gimli::Error>,
 ) -> Option<T> {
-    let cache = ReadCache::new(regular_file(path).ok()??);
+    let cache = ReadCache::new(input_file(path).ok()??);
     let file = object::File::parse(&cache).ok()?;
     let endian = match file.is_little_endian() {
         true => RunTimeEndian::Little,
@@ -165,5 +205,17 @@ fn path(text: Option<&Section>) -> Option<PathBuf> {
 impl std::fmt::Debug for Lines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Lines")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_address_is_no_trap() {
+        let own = std::env::current_exe().expect("it runs");
+        let mut lines = Lines::open(&own, None).expect("it has debug information");
+        assert_eq!(lines.at(u64::MAX, Style::Whole), []);
     }
 }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use crate::build_id::{self, is_same_build_id};
 use crate::debug_files::BuildFiles;
 use crate::elf::ElfImage;
+use crate::input::metadata;
 use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::process_maps::{ProcessMaps, as_path};
 
@@ -196,7 +197,7 @@ pub fn build_id_of_mapped(
 fn place_of(path: &Path) -> Option<Place> {
     use std::os::unix::fs::MetadataExt;
     use std::time::Duration;
-    let found = path.metadata().ok()?;
+    let found = metadata(path).ok()?;
     // The parts of a `dev_t` (makedev(3)).
     let device = found.dev();
     let major = device >> 8 & 0xfff | device >> 32 & !0xfff;

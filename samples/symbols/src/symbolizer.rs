@@ -8,8 +8,9 @@ use std::time::SystemTime;
 use foldhash::HashMap;
 
 use crate::address_space::Mapped;
+use crate::archive;
 use crate::call_frames::{Rule, Rules};
-use crate::demangled::demangle;
+use crate::demangled::{Style, demangle_as};
 use crate::image::{Image, ReadFile};
 use crate::jit_names::{JitNames, Reading};
 use crate::kernel::KernelSymbols;
@@ -27,6 +28,8 @@ use crate::unwind::{Architecture, ThreadState};
 const GUEST_KERNEL: &str = "[guest.kernel]";
 const GUEST: &str = "[guest]";
 const HYPERVISOR: &str = "[hypervisor]";
+/// Object of functions that a compiler made.
+const JIT: &str = "[jit]";
 /// As many processes that run are asked for a file that is not at its path here.
 const MOST_PROCESSES: usize = 16;
 
@@ -88,13 +91,15 @@ pub struct Symbolizer {
     has_this_kernel: bool,
     recorded_at: RecordedAt,
     with_lines: bool,
+    style: Style,
     with_maps_of_others: bool,
     build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// Functions that the recording lists, by the paths of their files.
     recorded: HashMap<Vec<u8>, Arc<RecordedTable>>,
     images: Vec<Image>,
-    /// Files by their addresses, which are kept for that: processes share their files.
-    by_file: HashMap<usize, (Arc<MappedFile>, usize)>,
+    /// The images of files, with the bytes that they take of them, by the addresses of the files, which are kept for that:
+    /// processes share their files. An archive has several.
+    by_file: HashMap<usize, (Arc<MappedFile>, Vec<(Range<u64>, usize)>)>,
     jit: JitNames,
     names: HashMap<String, Arc<str>>,
     changed: BTreeSet<String>,
@@ -136,6 +141,13 @@ impl Symbolizer {
     #[must_use]
     pub fn with_lines(mut self, yes: bool) -> Self {
         self.with_lines = yes;
+        self
+    }
+
+    /// Leaves out the parameters and the types of results of C++ functions, as perf does.
+    #[must_use]
+    pub fn without_parameters(mut self, yes: bool) -> Self {
+        self.style = if yes { Style::Short } else { Style::Whole };
         self
     }
 
@@ -260,16 +272,23 @@ impl Symbolizer {
         JitNames::are_there(processes, pid, self.recorded_at)
     }
 
-    /// Returns the file that is read for what is at an address of a process.
+    /// Returns the file that is read for what is at an address of a process: of code that a compiler made, the one that the
+    /// compiler has written it to.
     pub fn file_at(
         &mut self,
         processes: &Processes,
         pid: i32,
         address: u64,
     ) -> Option<&Arc<ReadFile>> {
-        let mapped = processes.mapping(pid, address)?;
-        let index = self.image((processes, pid), mapped);
-        self.images.get(index)?.read.as_ref()
+        let mapped = processes.mapping(pid, address);
+        let index = mapped.map(|mapped| self.image((processes, pid), mapped));
+        match index.and_then(|index| self.images.get(index)) {
+            Some(image) if !image.is_anonymous => image.read.as_ref(),
+            _ => {
+                let reading = self.reading();
+                self.jit.file_at((processes, pid), address, reading)
+            }
+        }
     }
 
     /// Returns the identity of the function at an address of a process, where [`resolve`](Self::resolve) appends the same for
@@ -289,10 +308,10 @@ impl Symbolizer {
         if image.is_anonymous || image.lines.is_some() || image.recorded.is_some() {
             return None;
         }
-        let symbol = image.elf.as_ref().and_then(|elf| {
-            let in_file = elf.address_at(mapped.offset_of(address))?;
-            elf.position(in_file)
-        });
+        let symbol = image
+            .elf
+            .as_ref()
+            .and_then(|elf| elf.position(image.address_at(mapped.offset_of(address))?));
         Some(FunctionId {
             image: index,
             symbol,
@@ -349,7 +368,12 @@ impl Symbolizer {
         let mapped = processes.mapping(pid, address)?;
         let index = self.image((processes, pid), mapped);
         let image = self.images.get_mut(index)?;
-        let in_file = image.elf.as_ref()?.address_at(mapped.offset_of(address))?;
+        if image.is_anonymous {
+            let reading = self.reading();
+            let rules = self.jit.rules_at((processes, pid), address, reading)?;
+            return Some((rules, address));
+        }
+        let in_file = image.address_at(mapped.offset_of(address))?;
         Some((image.rules_at(in_file)?, in_file))
     }
 
@@ -358,7 +382,7 @@ impl Symbolizer {
         let object = found.object.to_owned();
         let function = found
             .function
-            .map(|(name, offset)| (demangle(name).into_owned(), offset));
+            .map(|(name, offset)| (demangle_as(name, self.style).into_owned(), offset));
         match function {
             Some((name, offset)) => {
                 let name = self.shared(&name);
@@ -376,10 +400,8 @@ impl Symbolizer {
         out: &mut Vec<Function>,
     ) {
         let Some(mapped) = processes.mapping(pid, address) else {
-            out.push(match self.jit_function(processes, pid, address) {
-                Some((name, offset)) => self.named("[jit]", name, offset),
-                None => self.nameless(UNKNOWN),
-            });
+            let function = self.jit_function(processes, pid, address);
+            out.push(function.unwrap_or_else(|| self.nameless(UNKNOWN)));
             return;
         };
         let index = self.image((processes, pid), mapped);
@@ -389,19 +411,23 @@ impl Symbolizer {
         };
         if image.is_anonymous {
             let path = image.object.clone();
-            out.push(match self.jit_function(processes, pid, address) {
-                Some((name, offset)) => self.named("[jit]", name, offset),
-                None => self.nameless(&path),
-            });
+            let function = self.jit_function(processes, pid, address);
+            out.push(function.unwrap_or_else(|| self.nameless(&path)));
             return;
         }
-        let of_recording = image.recorded_at(address, offset);
-        let address = image.elf.as_ref().and_then(|elf| elf.address_at(offset));
-        let lines = match (address, &image.lines) {
-            (Some(address), Some(lines)) => lines.at(address),
+        let of_recording = image.recorded_at(address, offset, self.style);
+        let address = image.address_at(offset);
+        let lines = match (address, &mut image.lines) {
+            (Some(address), Some(lines)) => {
+                let found = lines.at(address, self.style);
+                if let Some(why) = lines.left_out() {
+                    self.left_out.insert(image.object.to_string(), why);
+                }
+                found
+            }
             _ => Vec::new(),
         };
-        let of_file = || image.function_at(address?);
+        let of_file = || image.function_at(address?, self.style);
         let found = of_recording.or_else(of_file);
         let (name, offset) = found.unzip();
         let object = image.object.clone();
@@ -429,50 +455,68 @@ impl Symbolizer {
         Some((self.shared(line.file.as_deref()?), line.line?))
     }
 
-    fn jit_function(
-        &mut self,
-        processes: &Processes,
-        pid: i32,
-        address: u64,
-    ) -> Option<(Arc<str>, u64)> {
-        let reading = Reading {
+    fn jit_function(&mut self, processes: &Processes, pid: i32, address: u64) -> Option<Function> {
+        let reading = self.reading();
+        let found = self.jit.find((processes, pid), address, reading)?;
+        let offset = address - found.symbol.start;
+        let name = demangle_as(found.symbol.name, self.style).into_owned();
+        let source = found.source.filter(|_| self.with_lines);
+        let source = source.map(|(file, line)| (file.clone(), line));
+        let name = self.shared(&name);
+        Some(Function {
+            source,
+            ..self.named(JIT, name, offset)
+        })
+    }
+
+    /// Selects the files of compilers that are read.
+    fn reading(&self) -> Reading {
+        Reading {
             at: self.recorded_at,
             of_others: self.with_maps_of_others,
-        };
-        let symbol = self.jit.find((processes, pid), address, reading)?;
-        let offset = address - symbol.start;
-        let name = demangle(symbol.name).into_owned();
-        Some((self.shared(&name), offset))
+        }
     }
 
     /// The position of the file of a mapping of a process, found when it is first asked for.
     fn image(&mut self, of: (&Processes, i32), mapped: &Mapped) -> usize {
         let file = Arc::as_ptr(&mapped.file).addr();
-        if let Some((_, index)) = self.by_file.get(&file) {
+        let known = self.by_file.get(&file);
+        let mut known = known.iter().flat_map(|(_, images)| images);
+        if let Some((_, index)) = known.find(|(range, _)| range.contains(&mapped.offset)) {
             return *index;
         }
-        let image = self.find_image(of, mapped);
+        let (image, range) = self.find_image(of, mapped);
         self.images.push(image);
         let index = self.images.len() - 1;
-        self.by_file.insert(file, (mapped.file.clone(), index));
+        let read = self.by_file.entry(file);
+        let read = read.or_insert_with(|| (mapped.file.clone(), Vec::new()));
+        read.1.push((range, index));
         index
     }
 
-    fn find_image(&mut self, (processes, pid): (&Processes, i32), mapped: &Mapped) -> Image {
+    /// Returns what is read for a mapping, and the bytes of its file that this is.
+    fn find_image(
+        &mut self,
+        (processes, pid): (&Processes, i32),
+        mapped: &Mapped,
+    ) -> (Image, Range<u64>) {
+        let whole = 0..u64::MAX;
         let file = &mapped.file;
-        let object = String::from_utf8_lossy(&file.path).into_owned();
+        let mut object = String::from_utf8_lossy(&file.path).into_owned();
         let recorded = self.recorded.get(&*file.path).cloned();
         if file.is_anonymous() {
-            return match recorded {
+            let image = match recorded {
                 Some(recorded) => Image::of_recording(object, recorded),
                 None => Image::unknown(object, true),
             };
+            return (image, whole);
         }
         if file.is_vdso() {
-            return match self.has_this_kernel {
+            let image = match self.has_this_kernel {
                 true => Image::vdso(object),
                 false => Image::unknown(object, false),
             };
+            return (image, whole);
         }
         let id = match &file.identity {
             FileIdentity::BuildId(id) => Some(&**id),
@@ -488,18 +532,35 @@ impl Symbolizer {
         });
         let places = std::iter::once(as_path(&file.path));
         let places = places.chain(running.take(MOST_PROCESSES).flatten());
+        let (mut range, mut name) = (whole, None);
+        let places = places.map(|place| match archive::part_at(&place, mapped.offset) {
+            Some(part) => {
+                range = part.range;
+                name = part.name;
+                match &name {
+                    Some(name) => archive::path_in(&place, name),
+                    None => place,
+                }
+            }
+            None => place,
+        });
         let located = locate::locate(file, id, places, self.recorded_at);
+        if let Some(name) = name {
+            object = archive::path_in(object.as_ref(), &name)
+                .display()
+                .to_string();
+        }
         let is_sure = located
             .as_ref()
             .is_ok_and(|located| located.doubt.is_none());
         if let Some(recorded) = recorded.filter(|_| !is_sure) {
-            return Image::of_recording(object, recorded);
+            return (Image::of_recording(object, recorded), range);
         }
-        match located {
+        let image = match located {
             Ok(located) => {
                 self.doubtful
                     .extend(located.doubt.map(|doubt| (object.clone(), doubt)));
-                Image::of_file(object, located, self.with_lines)
+                Image::of_file(object, located, range.start, self.with_lines)
             }
             Err(why) => {
                 match why {
@@ -511,7 +572,8 @@ impl Symbolizer {
                 }
                 Image::unknown(object, false)
             }
-        }
+        };
+        (image, range)
     }
 
     fn named(&mut self, object: &str, name: Arc<str>, offset: u64) -> Function {

@@ -1,7 +1,9 @@
 //! Lines of source files.
 
 use std::collections::HashMap;
-use std::fs;
+use std::io::Read;
+
+use quipu_symbols::regular_file;
 
 /// No source file is longer than this.
 const LONGEST: u64 = 16 << 20;
@@ -23,12 +25,14 @@ impl Sources {
 }
 
 fn read(path: &str) -> Vec<String> {
-    // Debug information can name anything: what is not a regular file may not end.
-    let is_read = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LONGEST);
-    let content = match is_read {
-        true => fs::read(path).unwrap_or_default(),
-        false => Vec::new(),
-    };
+    let mut content = Vec::new();
+    // Debug information can name anything.
+    if let Ok(Some(file)) = regular_file(path.as_ref()) {
+        let read = file.take(LONGEST + 1).read_to_end(&mut content);
+        if read.is_err() || content.len() as u64 > LONGEST {
+            content.clear();
+        }
+    }
     let text = String::from_utf8_lossy(&content);
     text.lines().map(str::to_owned).collect()
 }

@@ -29,6 +29,7 @@ pub(super) fn note(path: &Path) -> Option<String> {
         path,
         force: true,
         lines: false,
+        parameters: true,
     };
     let (_, chains) = input.replay(|_, _, _| Ok(CutChains::default())).ok()?;
     chains.note()

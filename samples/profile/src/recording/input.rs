@@ -16,6 +16,8 @@ pub(crate) struct Input<'a> {
     pub(crate) force: bool,
     /// True if inlined functions and source lines are looked up.
     pub(crate) lines: bool,
+    /// True if C++ functions have their parameters.
+    pub(crate) parameters: bool,
 }
 
 impl Input<'_> {

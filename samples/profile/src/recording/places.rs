@@ -86,9 +86,6 @@ impl Places {
             AddressOwner::Process(pid) => processes.mapping(pid, address),
             _ => None,
         };
-        // Memory of no file is known by its addresses, as to the compilers that list it in /tmp/perf-PID.map.
-        let in_file = mapping.filter(|mapping| !is_memory(&mapping.file.path));
-        let in_file = in_file.map_or(address, |mapping| mapping.offset_of(address));
         let function = self.found.pop();
         let inlined = self.found.drain(..).map(|inlined| Inlined {
             symbol: inlined.name,
@@ -108,6 +105,10 @@ impl Places {
             AddressOwner::Process(pid) => replay.symbolizer.file_at(processes, pid, address),
             _ => None,
         };
+        let from = read.map_or(0, |read| read.from);
+        let in_file = mapping.map_or(address, |mapping| {
+            mapping.offset_of(address).wrapping_sub(from)
+        });
         let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
         let code = FunctionInFile {
             source: function.as_ref().and_then(|f| f.source.clone()),

@@ -101,6 +101,17 @@ pub(crate) struct Replay {
     is_done: bool,
 }
 
+/// Returns the sentence on a file of which something was left out.
+pub(crate) fn note_on_left_out(file: &str, why: &LeftOut) -> String {
+    match why {
+        LeftOut::TooDeep { .. } => format!("{file}: {why}"),
+        LeftOut::OfAnotherUser { .. } => {
+            format!("{file}: {why}, so its functions have no names; -f reads it all the same")
+        }
+        _ => format!("{file}: {why}, so its functions have no names"),
+    }
+}
+
 impl Replay {
     /// Returns the state before the first record of a file, and the visitor.
     pub(super) fn begin<R: Read, V>(
@@ -145,6 +156,7 @@ impl Replay {
             .of_this_machine(kernel.is_of_this_machine())
             .recorded_until(input.written())
             .with_lines(input.lines)
+            .without_parameters(!input.parameters)
             .with_maps_of_others(input.force)
             .with_build_ids(build_ids)
             .with_recorded_symbols(listed::symbols(features));
@@ -387,13 +399,7 @@ impl Replay {
             ));
         }
         for (file, why) in self.symbolizer.left_out() {
-            let force = match why {
-                LeftOut::OfAnotherUser { .. } => "; -f reads it all the same",
-                _ => "",
-            };
-            notes.push(format!(
-                "{file}: {why}, so its functions have no names{force}"
-            ));
+            notes.push(note_on_left_out(file, why));
         }
         notes
     }

@@ -54,6 +54,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         path: &options.input,
         force: options.shown.force,
         lines: options.inline || keys.contains(&Key::SourceLine),
+        parameters: true,
     };
     let selection = options.selection()?;
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use object::SectionKind;
 use object::read::{Object, ObjectSection};
 use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
+
+use crate::built::Built;
 
 const SOURCE: &str = "\
 int rand(void);
@@ -17,60 +17,32 @@ static __attribute__((noinline)) int hidden(int n) { return inner(n) / 3 + rand(
 int outer(int n) { return hidden(n) + inner(n + 1); }
 ";
 
-/// A directory with a library that was compiled there.
-struct Built {
-    directory: tempfile::TempDir,
-    name: &'static str,
+/// Compiles the library with these options; `None` if there is no compiler that takes them.
+fn library(test: &'static str, options: &[&str]) -> Option<Built> {
+    Built::library(test, SOURCE, &[&["-O2", "-g"], options].concat())
 }
 
-impl Built {
-    /// Compiles the library with these options; `None` if there is no compiler that takes them.
-    fn with(name: &'static str, options: &[&str]) -> Option<Self> {
-        let directory = tempfile::tempdir().expect("writable");
-        fs::write(directory.path().join("a.c"), SOURCE).expect("writable");
-        let built = Self { directory, name };
-        let compile = ["cc", "-shared", "-fPIC", "-O2", "-g", "-o", "a.so", "a.c"];
-        built.run(&[&compile, options].concat()).then_some(built)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    /// Runs a tool in the directory; returns false, which is said, if it is missing or fails.
-    fn run(&self, words: &[&str]) -> bool {
-        let mut tool = Command::new(words[0]);
-        let output = tool.args(&words[1..]).current_dir(&self.directory).output();
-        let ran = output.is_ok_and(|output| output.status.success());
-        if !ran {
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIP {}: `{}` fails here",
-                self.name,
-                words.join(" ")
-            );
-        }
-        ran
-    }
-
-    /// Takes the symbols and debug information out of the library into `a.debug`, and links to it.
-    fn strip_with_link(&self) -> bool {
-        self.run(&["objcopy", "--only-keep-debug", "a.so", "a.debug"])
-            && self.run(&[
-                "objcopy",
-                "--strip-all",
-                "--add-gnu-debuglink=a.debug",
-                "a.so",
-            ])
-    }
+/// Takes the symbols and debug information out of the library into `a.debug`, and links to it.
+fn strip_with_link(built: &Built) -> bool {
+    built.run(&["objcopy", "--only-keep-debug", "a.so", "a.debug"])
+        && built.run(&[
+            "objcopy",
+            "--strip-all",
+            "--add-gnu-debuglink=a.debug",
+            "a.so",
+        ])
 }
 
 /// The names of all functions of a file, and those of inlined ones.
 fn names(file: &Path) -> (BTreeSet<String>, BTreeSet<String>) {
+    names_at(file, 0, &fs::read(file).expect("there"))
+}
+
+/// The names of all functions of an ELF file that lies at an offset in a file, and those of inlined ones.
+fn names_at(file: &Path, offset: u64, bytes: &[u8]) -> (BTreeSet<String>, BTreeSet<String>) {
     const START: u64 = 0x10_0000;
-    let bytes = fs::read(file).expect("there");
     let len = bytes.len() as u64;
-    let elf = object::File::parse(&*bytes).expect("an ELF file");
+    let elf = object::File::parse(bytes).expect("an ELF file");
     let code = elf
         .sections()
         .filter(|section| section.kind() == SectionKind::Text);
@@ -84,7 +56,11 @@ fn names(file: &Path) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut processes = Processes::new();
     processes.map(
         1,
-        Mapped::new(START..START + len, 0, file.to_string_lossy().as_bytes()),
+        Mapped::new(
+            START..START + len,
+            offset,
+            file.to_string_lossy().as_bytes(),
+        ),
     );
     let mut symbolizer = Symbolizer::new().with_lines(true);
     let (mut names, mut inlined) = (BTreeSet::new(), BTreeSet::new());
@@ -116,10 +92,10 @@ fn has(names: &BTreeSet<String>, wanted: &[&str]) -> bool {
 fn a_link_leads_to_debug_information_beside_or_in_a_directory_of_its_own() {
     const TEST: &str = "a_link_leads_to_debug_information_beside_or_in_a_directory_of_its_own";
     for build_id in ["-Wl,--build-id", "-Wl,--build-id=none"] {
-        let Some(built) = Built::with(TEST, &[build_id]) else {
+        let Some(built) = library(TEST, &[build_id]) else {
             return;
         };
-        if !built.strip_with_link() {
+        if !strip_with_link(&built) {
             return;
         }
         let check = |there| {
@@ -133,8 +109,8 @@ fn a_link_leads_to_debug_information_beside_or_in_a_directory_of_its_own() {
         fs::rename(built.path("a.debug"), built.path(".debug/a.debug")).expect("renamed");
         check(true);
         // Debug information of another build has other functions at these addresses.
-        let other = Built::with(TEST, &[build_id, "-DX=1", "-O1"]).expect("it has compiled before");
-        assert!(other.strip_with_link());
+        let other = library(TEST, &[build_id, "-DX=1", "-O1"]).expect("it has compiled before");
+        assert!(strip_with_link(&other));
         fs::copy(other.path("a.debug"), built.path(".debug/a.debug")).expect("copied");
         check(false);
     }
@@ -143,7 +119,7 @@ fn a_link_leads_to_debug_information_beside_or_in_a_directory_of_its_own() {
 #[test]
 fn small_debug_information_is_read_with_the_symbols_for_linking() {
     const TEST: &str = "small_debug_information_is_read_with_the_symbols_for_linking";
-    let Some(built) = Built::with(TEST, &["-g0"]) else {
+    let Some(built) = library(TEST, &["-g0"]) else {
         return;
     };
     // As `find-debuginfo` of RPM makes it, but for what is left out of the table.
@@ -165,7 +141,7 @@ fn small_debug_information_is_read_with_the_symbols_for_linking() {
 #[test]
 fn sections_that_were_compressed_before_elf_knew_of_it_are_read() {
     const TEST: &str = "sections_that_were_compressed_before_elf_knew_of_it_are_read";
-    let Some(built) = Built::with(TEST, &[]) else {
+    let Some(built) = library(TEST, &[]) else {
         return;
     };
     if built.run(&["objcopy", "--compress-debug-sections=zlib-gnu", "a.so"]) {
@@ -178,7 +154,7 @@ fn sections_that_were_compressed_before_elf_knew_of_it_are_read() {
 fn debug_information_that_was_split_is_read_from_files_and_from_a_package() {
     const TEST: &str = "debug_information_that_was_split_is_read_from_files_and_from_a_package";
     // dwp(1) of binutils knows no later DWARF.
-    let Some(built) = Built::with(TEST, &["-gsplit-dwarf", "-gdwarf-4"]) else {
+    let Some(built) = library(TEST, &["-gsplit-dwarf", "-gdwarf-4"]) else {
         return;
     };
     let inlined = || names(&built.path("a.so")).1;
@@ -186,7 +162,7 @@ fn debug_information_that_was_split_is_read_from_files_and_from_a_package() {
     if !built.run(&["dwp", "-e", "a.so", "-o", "a.so.dwp"]) {
         return;
     }
-    for file in fs::read_dir(&built.directory).expect("readable") {
+    for file in fs::read_dir(built.path(".")).expect("readable") {
         let path = file.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "dwo") {
             fs::remove_file(path).expect("removed");
@@ -200,11 +176,7 @@ fn debug_information_that_was_split_is_read_from_files_and_from_a_package() {
 #[test]
 fn the_package_of_a_rust_program_is_read() {
     const TEST: &str = "the_package_of_a_rust_program_is_read";
-    let directory = tempfile::tempdir().expect("writable");
-    let built = Built {
-        directory,
-        name: TEST,
-    };
+    let built = Built::new(TEST);
     let source = "#[inline(always)]\nfn inner(n: i32) -> i32 { n * n + 7 }\n\
         #[unsafe(no_mangle)]\npub extern \"C\" fn outer(n: i32) -> i32 { inner(n) / 3 }\n";
     fs::write(built.path("a.rs"), source).expect("writable");
@@ -226,7 +198,7 @@ fn the_package_of_a_rust_program_is_read() {
 fn debug_information_that_files_share_is_read() {
     const TEST: &str = "debug_information_that_files_share_is_read";
     let options = ["-include", "stdlib.h", "-include", "string.h"];
-    let Some(built) = Built::with(TEST, &options) else {
+    let Some(built) = library(TEST, &options) else {
         return;
     };
     let other = ["cc", "-shared", "-fPIC", "-g", "-O1", "-o", "b.so", "a.c"];
@@ -253,7 +225,7 @@ fn stubs_of_functions_of_other_files_have_names() {
         &["-fcf-protection", "-Wl,-z,ibtplt"],
     ];
     for options in layouts {
-        let Some(built) = Built::with(TEST, options) else {
+        let Some(built) = library(TEST, options) else {
             return;
         };
         let (names, _) = names(&built.path("a.so"));
@@ -267,11 +239,7 @@ fn stubs_of_functions_of_other_files_have_names() {
 #[test]
 fn stripped_programs_of_go_have_their_names() {
     const TEST: &str = "stripped_programs_of_go_have_their_names";
-    let directory = tempfile::tempdir().expect("writable");
-    let built = Built {
-        directory,
-        name: TEST,
-    };
+    let built = Built::new(TEST);
     let source = "package main\n\n//go:noinline\nfunc work(n int) int { return n * n }\n\nfunc main() { println(work(3)) }\n";
     fs::write(built.path("a.go"), source).expect("writable");
     let cache = built.path("cache");
@@ -292,4 +260,63 @@ fn stripped_programs_of_go_have_their_names() {
         let wanted = ["main.work", "main.main", "runtime.mallocgc"];
         assert!(has(&names, &wanted), "{mode}: {} names", names.len());
     }
+}
+
+#[test]
+fn libraries_in_an_archive_are_told_apart_by_their_offsets() {
+    const TEST: &str = "libraries_in_an_archive_are_told_apart_by_their_offsets";
+    let Some(built) = library(TEST, &[]) else {
+        return;
+    };
+    let other = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Douter=other",
+        "-o",
+        "b.so",
+        "a.c",
+    ];
+    if !(built.run(&other) && built.run(&["zip", "-q", "-0", "base.apk", "a.c", "a.so", "b.so"])) {
+        return;
+    }
+    let archive = fs::read(built.path("base.apk")).expect("there");
+    let check = |library, function: &str, is_inlined| {
+        let bytes = fs::read(built.path(library)).expect("there");
+        let at = archive.windows(bytes.len()).position(|part| part == bytes);
+        let at = at.expect("it is stored") as u64;
+        // As it is mapped, and by its path in the archive, which simpleperf writes.
+        let in_archive = built.path(&format!("base.apk!/{library}"));
+        for (file, at) in [(built.path("base.apk"), at), (in_archive, 0)] {
+            let (names, inlined) = names_at(&file, at, &bytes);
+            assert!(has(&names, &[function, "hidden"]), "{file:?}: {names:?}");
+            assert_eq!(inlined.contains("inner"), is_inlined, "{inlined:?}");
+        }
+        at
+    };
+    let first = check("a.so", "outer", true);
+    let second = check("b.so", "other", false);
+    // Both from one recording, with the compressed file between them that follows.
+    let mut processes = Processes::new();
+    let path = built.path("base.apk");
+    let path = path.to_str().expect("plain");
+    for (start, offset) in [(0x10_0000, first), (0x20_0000, second), (0x30_0000, 0)] {
+        let mapped = Mapped::new(start..start + 0x1000, offset, path.as_bytes());
+        processes.map(1, mapped);
+    }
+    let mut symbolizer = Symbolizer::new();
+    let mut object = |address| {
+        let mut functions = Vec::new();
+        symbolizer.resolve(
+            &processes,
+            AddressOwner::Process(1),
+            address,
+            &mut functions,
+        );
+        functions[0].object.to_string()
+    };
+    let objects = [0x10_0000, 0x20_0000, 0x30_0000].map(&mut object);
+    let wanted = ["!/a.so", "!/b.so", ""].map(|name| format!("{path}{name}"));
+    assert_eq!(objects, wanted);
 }

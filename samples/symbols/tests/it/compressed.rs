@@ -1,25 +1,15 @@
 //! Debug information in compressed sections, as a C compiler writes it.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
+
+use crate::built::Built;
 
 const SOURCE: &str = "\
 static inline __attribute__((always_inline)) int inner(int n) { return n * n + 7; }
 int outer(int n) { return inner(n) / 3; }
 ";
-
-/// A library with compressed debug information, if there is a compiler for it.
-fn library(dir: &Path, compression: &str) -> Option<std::path::PathBuf> {
-    let (source, library) = (dir.join("a.c"), dir.join("a.so"));
-    std::fs::write(&source, SOURCE).expect("writable");
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O2", "-g", compression, "-o"]);
-    let made = cc.arg(&library).arg(&source).output().ok()?;
-    made.status.success().then_some(library)
-}
 
 /// The names of the functions at every offset of a file that has two at least.
 fn inlined(library: &Path) -> Option<(String, String)> {
@@ -46,30 +36,29 @@ fn inlined(library: &Path) -> Option<(String, String)> {
 
 #[test]
 fn inlined_functions_are_found_in_compressed_sections() {
+    const TEST: &str = "inlined_functions_are_found_in_compressed_sections";
     for compression in ["-gz=none", "-gz=zlib", "-gz=zstd"] {
-        let dir = tempfile::tempdir().expect("writable");
-        let Some(library) = library(dir.path(), compression) else {
-            let name = "inlined_functions_are_found_in_compressed_sections";
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIP {name}: no C compiler takes {compression}"
-            );
+        let options = ["-O2", "-g", compression];
+        let Some(built) = Built::library(TEST, SOURCE, &options) else {
             continue;
         };
         let expected = ("inner".to_owned(), "outer".to_owned());
-        assert_eq!(inlined(&library), Some(expected), "{compression}");
+        assert_eq!(
+            inlined(&built.path("a.so")),
+            Some(expected),
+            "{compression}"
+        );
     }
 }
 
 /// A section that claims to be thousands of times as long as it is in the file is not decompressed.
 #[test]
 fn sections_that_claim_too_much_are_passed_over() {
-    let dir = tempfile::tempdir().expect("writable");
-    let Some(library) = library(dir.path(), "-gz=zlib") else {
-        let name = "sections_that_claim_too_much_are_passed_over";
-        let _ = writeln!(std::io::stderr(), "SKIP {name}: no C compiler compresses");
+    const TEST: &str = "sections_that_claim_too_much_are_passed_over";
+    let Some(built) = Built::library(TEST, SOURCE, &["-O2", "-g", "-gz=zlib"]) else {
         return;
     };
+    let library = built.path("a.so");
     if cfg!(any(target_endian = "big", target_pointer_width = "32")) {
         return;
     }

@@ -22,8 +22,10 @@ const COMPILER: &str = r#"
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
 typedef void (*made)(long);
 #if defined(__x86_64__)
+#define MACHINE 62
 static const unsigned char code[] = {0x48, 0x89, 0xf8, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0xc3};
 #else
+#define MACHINE 183
 static const unsigned code[] = {0xf1000400, 0x54ffffe1, 0xd65f03c0};
 #endif
 static unsigned char *memory;
@@ -38,13 +40,19 @@ static void tell(unsigned char *at, const char *name) {
         return;
     }
     struct { uint32_t magic, version, total, machine, pad, pid; uint64_t time, flags; }
-        head = {0x4A695444, 1, sizeof head, 62, 0, getpid(), 0, 0};
+        head = {0x4A695444, 1, sizeof head, MACHINE, 0, getpid(), 0, 0};
+    // One line for all of it.
+    static const char source[] = "made.js";
+    struct { uint32_t id, total; uint64_t time, address, count, first; uint32_t line, column; }
+        lines = {2, sizeof lines + sizeof source, 0, (uint64_t)at, 1, (uint64_t)at, 7, 0};
     struct { uint32_t id, total; uint64_t time; uint32_t pid, tid; uint64_t vma, address, size, index; }
         load = {0, sizeof load + strlen(name) + 1 + sizeof code, 0, getpid(), getpid(), (uint64_t)at, (uint64_t)at, sizeof code, 1};
     sprintf(path, "jit-%d.dump", getpid());
     int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0666);
     write(fd, &head, sizeof head);
     mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    write(fd, &lines, sizeof lines);
+    write(fd, source, sizeof source);
     write(fd, &load, sizeof load);
     write(fd, name, strlen(name) + 1);
     write(fd, code, sizeof code);
@@ -153,6 +161,28 @@ fn functions_in_a_jitdump_have_names() {
     };
     record(&bench, &["./jit", "dump", "2", "0.4"]);
     assert_generations(&bench, 2);
+    // Their source lines and instructions are in it too.
+    let rows = bench.rows(&["-s", "sym,srcline"]);
+    let made = "made in generation 1";
+    let row = rows.iter().find(|row| row["symbol"] == made);
+    let row = row.unwrap_or_else(|| panic!("{rows:?}"));
+    assert_eq!(row["source"], "made.js:7", "{row}");
+    let annotated = quipu()
+        .current_dir(bench.directory.path())
+        .args(["annotate", "-l", "-s", made])
+        .output()
+        .expect("it starts");
+    let text = super::stdout(&annotated);
+    let jump = if cfg!(target_arch = "x86_64") {
+        "jne"
+    } else {
+        "b.ne"
+    };
+    assert!(
+        text.contains(jump) && text.contains("made.js:7"),
+        "{text}{}",
+        stderr(&annotated)
+    );
 }
 
 /// Runs a script that records a process while that runs, and reads the recording before it ends.

@@ -1,7 +1,7 @@
 //! Call chains of programs without frame pointers, from copies of the stack; perf(1) judges them.
 
 use super::peer::{perf, recorded_by_perf};
-use super::{Bench, page_size, quipu, skip, stderr, stdout};
+use super::{Bench, quipu, skip, stderr, stdout};
 
 /// Calls itself before it sorts and touches fresh pages, in the program and in libc; a handler of signals does too.
 const DEEP: &str = r"
