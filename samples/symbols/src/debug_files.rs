@@ -74,6 +74,21 @@ pub(crate) fn is_of_cache(path: &Path) -> bool {
     !path.starts_with(OF_DISTRIBUTION)
 }
 
+/// Returns the directory in which debuginfod's clients keep files (debuginfod_find_debuginfo(3)).
+pub(crate) fn cache_of_clients(variable: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    directory(variable, "DEBUGINFOD_CACHE_PATH").or_else(|| {
+        let of_home = || Some(directory(variable, "HOME")?.join(".cache"));
+        let cache = directory(variable, "XDG_CACHE_HOME").or_else(of_home)?;
+        Some(cache.join("debuginfod_client"))
+    })
+}
+
+/// Returns the directory that a variable of the environment names.
+fn directory(variable: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(variable(name)?);
+    path.is_absolute().then_some(path)
+}
+
 impl BuildFiles {
     /// Returns the paths for a build id on this machine.
     pub(crate) fn of(build_id: &[u8]) -> Self {
@@ -87,11 +102,7 @@ impl BuildFiles {
             return Self::default();
         };
         let (first, rest) = (hex(first), hex(rest));
-        let directory = |name: &str| {
-            let path = PathBuf::from(variable(name)?);
-            path.is_absolute().then_some(path)
-        };
-        let home = directory("HOME");
+        let home = directory(&variable, "HOME");
         let of_distribution =
             Path::new(OF_DISTRIBUTION).join(format!(".build-id/{first}/{rest}.debug"));
         let mut files = Self {
@@ -104,11 +115,7 @@ impl BuildFiles {
             files.debug.push(cached.join("debug"));
             files.copies.push(cached.join("elf"));
         }
-        // The cache of debuginfod's clients (debuginfod_find_debuginfo(3)).
-        let cache = || Some(home?.join(".cache"));
-        let cache = || directory("XDG_CACHE_HOME").or_else(cache);
-        let of_clients =
-            directory("DEBUGINFOD_CACHE_PATH").or_else(|| Some(cache()?.join("debuginfod_client")));
+        let of_clients = cache_of_clients(&variable);
         if let Some(of_clients) = of_clients {
             let cached = of_clients.join(format!("{first}{rest}"));
             files.debug.push(cached.join("debuginfo"));

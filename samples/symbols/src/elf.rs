@@ -10,6 +10,7 @@ use object::{Endianness, FileKind};
 
 use crate::build_id;
 use crate::debug_files::{BuildFiles, DebugLink, is_of_cache};
+use crate::debuginfod::{self, Artifact};
 use crate::functions::functions_of;
 use crate::input::{CheckedFile, input_file};
 use crate::plt::stubs_of;
@@ -25,6 +26,8 @@ pub(crate) struct ElfImage {
     build_id: Option<Vec<u8>>,
     debug_link: Option<DebugLink>,
     debug_file: Option<PathBuf>,
+    /// True if it has no table of symbols for debugging.
+    is_stripped: bool,
 }
 
 /// A part of the file that is loaded (`PT_LOAD`).
@@ -49,22 +52,34 @@ impl ElfImage {
         };
         let by_id = image.build_id.as_deref().map(BuildFiles::of);
         let by_link = image.debug_link.as_ref().map(|link| link.places(path));
-        let by_id = by_id.unwrap_or_default().debug;
-        for place in by_id.into_iter().chain(by_link.unwrap_or_default()) {
-            let apart = match image.apart(&place) {
-                // A cache in the home directory of another user, which the environment names.
-                Err(error) if is_of_cache(&place) && is_refused(&error) => None,
-                apart => apart?,
-            };
-            if let Some(apart) = apart {
-                if apart.functions.len() > image.functions.len() {
-                    image.functions = apart.functions;
-                }
-                image.debug_file = Some(place);
-                break;
+        let places = by_id.unwrap_or_default().debug.into_iter();
+        for place in places.chain(by_link.unwrap_or_default()) {
+            if image.take_from(place)? {
+                return Ok(Some(image));
             }
         }
+        let id = image.build_id.as_deref().filter(|_| image.is_stripped);
+        if let Some(place) = id.and_then(|id| debuginfod::fetch(id, Artifact::DebugInfo)) {
+            image.take_from(place)?;
+        }
         Ok(Some(image))
+    }
+
+    /// Takes the debug information at a path, if it is of the same build; returns true if it is.
+    fn take_from(&mut self, place: PathBuf) -> io::Result<bool> {
+        let apart = match self.apart(&place) {
+            // A cache in the home directory of another user, which the environment names.
+            Err(error) if is_of_cache(&place) && is_refused(&error) => None,
+            apart => apart?,
+        };
+        let Some(apart) = apart else {
+            return Ok(false);
+        };
+        if apart.functions.len() > self.functions.len() {
+            self.functions = apart.functions;
+        }
+        self.debug_file = Some(place);
+        Ok(true)
     }
 
     /// Reads the file at a path alone.
@@ -177,6 +192,7 @@ where
         build_id: build_id::<Elf, R>(data),
         debug_link: file.as_ref().and_then(debug_link),
         debug_file: None,
+        is_stripped: file.is_some_and(|file| file.elf_symbol_table().is_empty()),
     })
 }
 

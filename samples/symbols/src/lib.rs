@@ -9,6 +9,7 @@ mod build_id;
 mod call_frames;
 mod code;
 mod debug_files;
+mod debuginfod;
 mod demangled;
 mod elf;
 mod functions;

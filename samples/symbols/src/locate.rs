@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::build_id::{self, is_same_build_id};
 use crate::debug_files::BuildFiles;
+use crate::debuginfod::{self, Artifact};
 use crate::elf::ElfImage;
 use crate::input::metadata;
 use crate::mapped_file::{FileIdentity, MappedFile};
@@ -90,7 +91,9 @@ pub(crate) fn locate(
         }
     }
     let copies = id.into_iter().flat_map(build_id::forms);
-    let mut copies = copies.flat_map(|id| BuildFiles::of(&id).copies);
+    let copies = copies.flat_map(|id| BuildFiles::of(&id).copies);
+    let from_servers = || debuginfod::fetch(id?, Artifact::Executable);
+    let mut copies = copies.chain(std::iter::once_with(from_servers).flatten());
     let copy = copies.find_map(|path| {
         let elf = ElfImage::open(&path).ok()??;
         let is_it = is_same_build_id(elf.build_id()?, id?);

@@ -16,6 +16,8 @@ mod annotate;
 mod branches;
 mod build_files;
 mod cut_chains;
+#[cfg(feature = "debuginfod")]
+mod debuginfod;
 mod diff;
 mod files;
 mod groups;
