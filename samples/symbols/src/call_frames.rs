@@ -92,6 +92,7 @@ impl CallFrames {
             elf::EM_X86_64 => Vendor::Default,
             _ => return None,
         };
+        let bytes = without_omitted_lsda(bytes).unwrap_or_else(|| bytes.to_vec());
         let mut section = EhFrame::from(Bytes::new(bytes.into(), LittleEndian));
         section.set_vendor(vendor);
         let bases = BaseAddresses::default().set_eh_frame(at);
@@ -150,6 +151,36 @@ impl CallFrames {
         self.found.insert(address, rules.clone());
         rules
     }
+}
+
+/// Returns a section whose first common part says that descriptions have no pointer to data of the language, without its saying
+/// so: V8 writes it, and gimli then reads no description. `None` if it says no such thing.
+fn without_omitted_lsda(bytes: &[u8]) -> Option<Vec<u8>> {
+    /// Bytes before the augmentation: length, mark of a common part, version.
+    const BEFORE: usize = 4 + 4 + 1;
+    let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    let end = len.checked_add(4)?;
+    let rest = bytes.get(..end)?.get(BEFORE..)?.strip_prefix(b"zLR\0")?;
+    // Alignments of code and data, the number of the return address: each ends with a byte below 128.
+    let mut ends = rest.iter().enumerate().filter(|(_, byte)| **byte < 128);
+    let numbers = ends.nth(2)?.0 + 1;
+    let [2, omitted, _, ..] = rest.get(numbers..)? else {
+        return None;
+    };
+    if gimli::DwEhPe(*omitted) != gimli::DW_EH_PE_omit {
+        return None;
+    }
+    let mut without = [
+        &bytes[..BEFORE],
+        b"zR\0",
+        &rest[..numbers],
+        &[1],
+        &rest[numbers + 2..],
+    ]
+    .concat();
+    without.resize(end, gimli::DW_CFA_nop.0);
+    without.extend_from_slice(&bytes[end..]);
+    Some(without)
 }
 
 /// One section, with its descriptions of functions by their addresses.

@@ -36,7 +36,7 @@ pub struct CodeFile {
 enum Names {
     Elf {
         image: ElfImage,
-        lines: Option<Lines>,
+        lines: Option<Box<Lines>>,
     },
     /// Of code that a compiler has written there, by its addresses in memory.
     Jit(JitDump),
@@ -93,7 +93,7 @@ impl CodeFile {
             2 => u16::from_be_bytes(machine),
             _ => u16::from_le_bytes(machine),
         };
-        let lines = Lines::open(path, image.debug_file());
+        let lines = Lines::open(path, image.debug_file()).map(Box::new);
         Ok(Self {
             file,
             machine,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gimli::{DebugInfoOffset, Dwarf, Range, Reader, UnitHeader, UnitRef, UnitType};
+use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Range, Reader, UnitHeader, UnitRef, UnitType};
 
 /// As deep may inlined functions nest.
 pub(crate) const DEEPEST: usize = 256;
@@ -32,8 +32,11 @@ impl InlineDepths {
             if is_of_types || kind == UnitType::Partial {
                 continue;
             }
-            let mut ranges = listed.remove(&offset).unwrap_or_default();
-            ranges.extend(own_ranges(dwarf, &header));
+            let own = own_ranges(dwarf, &header).unwrap_or_default();
+            let listed = listed.remove(&offset).filter(|_| !own.are_listed);
+            let mut ranges = own.ranges;
+            ranges.extend(listed.unwrap_or_default());
+            ranges.retain(|range| range.begin < range.end);
             if ranges.is_empty() {
                 // It may have code all the same, of which the lines alone say where.
                 depths.is_too_deep |= !is_shallow(dwarf, header);
@@ -93,17 +96,56 @@ fn listed_ranges<R: Reader<Offset = usize>>(
     listed
 }
 
-/// Returns the ranges that a unit has itself.
-fn own_ranges<R: Reader<Offset = usize>>(dwarf: &Dwarf<R>, header: &UnitHeader<R>) -> Vec<Range> {
-    let mut own = Vec::new();
-    if let Ok(unit) = dwarf.unit(header.clone())
-        && let Ok(mut ranges) = dwarf.unit_ranges(&unit)
-    {
-        while let Ok(Some(range)) = ranges.next() {
-            own.push(range);
+/// Ranges of its code that a unit has itself.
+#[derive(Debug, Default)]
+struct OwnRanges {
+    ranges: Vec<Range>,
+    /// True if it has a list of them (`DW_AT_ranges`), which goes before all others.
+    are_listed: bool,
+}
+
+/// Returns the ranges of a unit as addr2line finds them: of two readers that differ, one would look into units of which the
+/// other has not seen how deep they are.
+fn own_ranges<R: Reader<Offset = usize>>(
+    dwarf: &Dwarf<R>,
+    header: &UnitHeader<R>,
+) -> gimli::Result<OwnRanges> {
+    let unit = dwarf.unit(header.clone())?;
+    let unit = UnitRef::new(dwarf, &unit);
+    let mut entries = unit.entries_raw(None)?;
+    let mut own = OwnRanges::default();
+    let Some(abbreviation) = entries.read_abbreviation()? else {
+        return Ok(own);
+    };
+    let (mut low, mut high, mut len, mut list) = (None, None, None, None);
+    for spec in abbreviation.attributes() {
+        let attribute = entries.read_attribute(*spec)?;
+        let value = attribute.value();
+        match (attribute.name(), value) {
+            (gimli::DW_AT_low_pc, AttributeValue::Addr(address)) => low = Some(address),
+            (gimli::DW_AT_low_pc, AttributeValue::DebugAddrIndex(index)) => {
+                low = Some(unit.address(index)?);
+            }
+            (gimli::DW_AT_high_pc, AttributeValue::Addr(address)) => high = Some(address),
+            (gimli::DW_AT_high_pc, AttributeValue::DebugAddrIndex(index)) => {
+                high = Some(unit.address(index)?);
+            }
+            (gimli::DW_AT_high_pc, AttributeValue::Udata(bytes)) => len = Some(bytes),
+            (gimli::DW_AT_ranges, value) => list = unit.attr_ranges_offset(value)?,
+            _ => {}
         }
     }
-    own
+    if let Some(list) = list {
+        own.are_listed = true;
+        let mut ranges = unit.ranges(list)?;
+        while let Some(range) = ranges.next()? {
+            own.ranges.push(range);
+        }
+    } else if let Some(begin) = low {
+        let end = high.or_else(|| Some(begin.wrapping_add(len?)));
+        own.ranges.extend(end.map(|end| Range { begin, end }));
+    }
+    Ok(own)
 }
 
 /// Returns true if inlined functions nest in a unit no deeper than can be read.

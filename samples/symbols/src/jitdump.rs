@@ -451,27 +451,41 @@ mod tests {
     /// A function that pushes a register at its fourth byte, as `.eh_frame` says it.
     #[test]
     fn call_frame_information_lies_behind_the_code() {
-        let common = [
-            &[16, 0, 0, 0, 0, 0, 0, 0, 1, b'z', b'R', 0][..],
-            // Alignments, the return address, relative pointers of 32 bits; the frame begins behind the return address.
-            &[1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8],
-        ]
-        .concat();
-        let at = common.len() as u32;
-        // Its code is 32 bytes before the section.
-        let begin = (-32i32 - 28).to_le_bytes();
-        let own = [
-            &[16, 0, 0, 0],
-            &(at + 4).to_le_bytes()[..],
-            &begin,
-            &32u32.to_le_bytes(),
-            &[0, 0x44, 0x0e, 16],
-        ]
-        .concat();
-        let frames = [common, own, vec![0; 4]].concat();
+        // Of pointers to data of the language V8 says that there are none.
+        let augmentations: [(&[u8], &[u8]); 2] =
+            [(b"zR\0", &[1, 0x1b]), (b"zLR\0", &[2, 0xff, 0x1b])];
+        for (augmentation, encodings) in augmentations {
+            let common = [
+                &[0; 4][..],
+                &[1],
+                augmentation,
+                // Alignments, and the register of the return address.
+                &[1, 0x78, 16],
+                encodings,
+                // The frame begins behind the return address.
+                &[0x0c, 7, 8],
+            ]
+            .concat();
+            let len = common.len() as u32;
+            // Its code is 32 bytes before the section.
+            let begin = -32 - (len as i32 + 12);
+            let own = [
+                (len + 8).to_le_bytes(),
+                begin.to_le_bytes(),
+                32u32.to_le_bytes(),
+                [0, 0x44, 0x0e, 16],
+            ]
+            .concat();
+            let common = [&len.to_le_bytes(), &common[..]].concat();
+            let frames = [common, vec![16, 0, 0, 0], own, vec![0; 4]].concat();
+            check(&frames);
+        }
+    }
+
+    fn check(frames: &[u8]) {
         let index = [0; 20];
         let sizes = words(&[frames.len() as u64 + 20, 20, 0]);
-        let info = record(UNWINDING_INFO, &[&sizes[..], &frames, &index].concat());
+        let info = record(UNWINDING_INFO, &[&sizes[..], frames, &index].concat());
         let whole = file(&[
             info,
             load(0x1000, b"with", &[0x90; 30]),

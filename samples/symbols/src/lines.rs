@@ -6,7 +6,9 @@ use std::str;
 use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
-use gimli::{Dwarf, DwarfPackage, EndianArcSlice, Reader, RunTimeEndian};
+use gimli::{
+    AbbreviationsCacheStrategy, Dwarf, DwarfPackage, EndianArcSlice, Reader, RunTimeEndian,
+};
 use object::read::{Object, ReadCache};
 
 use crate::debug_files::BuildFiles;
@@ -156,6 +158,8 @@ fn whole(path: &Path) -> Option<Dwarf<Section>> {
     };
     let mut dwarf = load(path)?;
     dwarf.units().next().ok()??;
+    // Those of a unit are asked for more than once.
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
     if let Some(shared) = shared_by(path).and_then(|path| load(&path)) {
         dwarf.set_sup(shared);
     }

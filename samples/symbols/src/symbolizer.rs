@@ -30,6 +30,8 @@ const GUEST: &str = "[guest]";
 const HYPERVISOR: &str = "[hypervisor]";
 /// Object of functions that a compiler made.
 const JIT: &str = "[jit]";
+/// As many files in one archive are read.
+const MOST_IN_ARCHIVE: usize = 256;
 /// As many processes that run are asked for a file that is not at its path here.
 const MOST_PROCESSES: usize = 16;
 
@@ -84,6 +86,9 @@ pub struct FunctionId {
     symbol: Option<usize>,
 }
 
+/// Positions of the images of a file, with the bytes that each takes of it: an archive has several.
+type ImagesOfFile = Vec<(Range<u64>, usize)>;
+
 /// Turns addresses into functions. It keeps what it has read.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
@@ -97,9 +102,8 @@ pub struct Symbolizer {
     /// Functions that the recording lists, by the paths of their files.
     recorded: HashMap<Vec<u8>, Arc<RecordedTable>>,
     images: Vec<Image>,
-    /// The images of files, with the bytes that they take of them, by the addresses of the files, which are kept for that:
-    /// processes share their files. An archive has several.
-    by_file: HashMap<usize, (Arc<MappedFile>, Vec<(Range<u64>, usize)>)>,
+    /// Images of files, by the addresses of the files, which are kept for that: processes share their files.
+    by_file: HashMap<usize, (Arc<MappedFile>, ImagesOfFile)>,
     jit: JitNames,
     names: HashMap<String, Arc<str>>,
     changed: BTreeSet<String>,
@@ -481,11 +485,19 @@ impl Symbolizer {
     fn image(&mut self, of: (&Processes, i32), mapped: &Mapped) -> usize {
         let file = Arc::as_ptr(&mapped.file).addr();
         let known = self.by_file.get(&file);
-        let mut known = known.iter().flat_map(|(_, images)| images);
-        if let Some((_, index)) = known.find(|(range, _)| range.contains(&mapped.offset)) {
+        let known = known.map_or(&[][..], |(_, images)| images);
+        let mut here = known.iter();
+        if let Some((_, index)) = here.find(|(range, _)| range.contains(&mapped.offset)) {
             return *index;
         }
-        let (image, range) = self.find_image(of, mapped);
+        let (image, range) = match known.len() {
+            // To look for one takes as long as its archive is long.
+            MOST_IN_ARCHIVE.. => {
+                let path = String::from_utf8_lossy(&mapped.file.path).into_owned();
+                (Image::unknown(path, false), 0..u64::MAX)
+            }
+            _ => self.find_image(of, mapped),
+        };
         self.images.push(image);
         let index = self.images.len() - 1;
         let read = self.by_file.entry(file);

@@ -7,18 +7,30 @@ use quipu_symbols::{AddressOwner, CodeFile, Mapped, Processes, Symbolizer};
 
 use crate::built::Built;
 
-/// Returns the assembly text of a function `f`, into which `g` is inlined so many times that each contains the next one.
-fn nested(levels: usize) -> String {
+/// Returns the assembly text of a function `f`, into which `g` is inlined so many times that each contains the next one. Its
+/// unit has the addresses of its code, or lines that have them.
+fn nested(levels: usize, has_lines: bool) -> String {
+    let (attributes, values) = match has_lines {
+        true => ("0x10, 0x17", ".4byte 0"),
+        false => ("0x11, 1, 0x12, 7", ".8byte f, 64"),
+    };
+    let line = if has_lines {
+        ".file 1 \"a.c\"\n    .loc 1 7"
+    } else {
+        ""
+    };
     format!(
         "
     .text
     .globl f
     .type f, %function
 f:
+    {line}
+    nop
     .skip 64
     .size f, .-f
     .section .debug_abbrev, \"\", %progbits
-    .byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0
+    .byte 1, 0x11, 1, {attributes}, 0, 0
     .byte 2, 0x2e, 1, 3, 8, 0x11, 1, 0x12, 7, 0, 0
     .byte 3, 0x1d, 1, 0x31, 0x13, 0x11, 1, 0x12, 7, 0, 0
     .byte 4, 0x2e, 0, 3, 8, 0, 0
@@ -31,7 +43,7 @@ version:
     .4byte 0
     .byte 8
     .byte 1
-    .8byte f, 64
+    {values}
 name:
     .byte 4
     .asciz \"g\"
@@ -53,8 +65,10 @@ end:
 fn functions_that_nest_too_deep_are_left_out_and_said() {
     const TEST: &str = "functions_that_nest_too_deep_are_left_out_and_said";
     let built = Built::new(TEST);
-    for (levels, is_read) in [(256, true), (257, false), (20_000, false)] {
-        fs::write(built.path("a.s"), nested(levels)).expect("writable");
+    let cases = [256, 257, 20_000].map(|levels| [(levels, false), (levels, true)]);
+    for (levels, has_lines) in cases.into_iter().flatten() {
+        let is_read = levels <= 256;
+        fs::write(built.path("a.s"), nested(levels, has_lines)).expect("writable");
         if !built.run(&["cc", "-shared", "-nostdlib", "-o", "a.so", "a.s"]) {
             return;
         }
@@ -84,7 +98,8 @@ fn functions_that_nest_too_deep_are_left_out_and_said() {
         // The code is read by itself.
         let mut file = CodeFile::open(&library, None).expect("an ELF file");
         let code = file.function_at(text).expect("a function");
-        assert_eq!(file.source_at(code.address), None);
+        let source = file.source_at(code.address);
+        assert_eq!(source.map(|(_, line)| line), has_lines.then_some(7));
         assert_eq!(file.left_out().is_none(), is_read);
     }
 }
