@@ -78,7 +78,7 @@ impl Live {
         Ok(())
     }
 
-    /// Waits until a quarter of a ring is full, but not longer than `timeout`.
+    /// Waits until a ring is half full, but not longer than `timeout`.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Result<(), Failure> {
         if let [one] = self.samplers.as_mut_slice()
             && one.wait(Some(timeout))? != Woken::Ended

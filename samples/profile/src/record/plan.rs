@@ -7,7 +7,7 @@ use quipu::{Machine, Target};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
     BranchSampleType, ExtraRecords, Rate, ReadFormat, SampleType, SampledEvent, SamplerFlags,
-    SamplerSpec, Wakeup, WhenFull,
+    SamplerSpec, WhenFull,
 };
 
 use quipu_shell::Failure;
@@ -182,8 +182,6 @@ fn spec(options: &Options, events: Events, scope: &Scope) -> Result<SamplerSpec,
     spec.flags.set(SamplerFlags::THREAD_COUNTS, options.stat);
     spec.clock = options.clockid.map(super::options::Clock::number);
     spec.ring_bytes = PAGE * options.sampling.mmap_pages as usize;
-    // Three quarters are left for what comes until this process runs.
-    spec.wakeup = Wakeup::Bytes((spec.ring_bytes / 4) as u32);
     Ok(spec)
 }
 

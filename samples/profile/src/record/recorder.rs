@@ -33,6 +33,8 @@ use crate::report::throttled;
 
 /// The longest wait for samplers before all are drained, and the command and signals checked.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest time without a look at whether the command or the targets have ended, as long as rings are not empty.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -122,6 +124,7 @@ impl<'a> Recorder<'a> {
     /// command to end, without waiting for it. Where the file cannot be written any more, the command goes on.
     fn follow(&mut self, running: &mut Running, recording: &mut Recording) -> Result<u8, Failure> {
         let (mut is_told, mut is_found) = (false, false);
+        let mut looked = Instant::now();
         loop {
             if let Some(signal) = self.signals.take_to_pass_on() {
                 command::signal(running, signal);
@@ -142,15 +145,19 @@ impl<'a> Recorder<'a> {
                 command::signal(running, SIGTERM);
             }
             let all_ended = self.wait_unless(is_found, recording)? == Woken::Ended;
-            // All that it did is in the rings before it is seen to have ended.
+            // First of all: rings fill up in the time that anything else takes.
+            is_found = recording.drain()?;
+            if is_found && looked.elapsed() < LOOK_INTERVAL {
+                continue;
+            }
+            looked = Instant::now();
             let timeout = if all_ended {
                 DRAIN_INTERVAL
             } else {
                 Duration::ZERO
             };
-            let exit = running.wait_timeout(timeout)?;
-            is_found = recording.drain()?;
-            if let Some(exit) = exit {
+            // What it did since is in the rings, which are read again at the end.
+            if let Some(exit) = running.wait_timeout(timeout)? {
                 return Ok(command::exit_code(exit.status));
             }
         }
@@ -161,9 +168,13 @@ impl<'a> Recorder<'a> {
         if !self.plan.quiet && io::stderr().is_terminal() {
             self.say("recording; press Ctrl-C to stop and write the file");
         }
-        let mut is_found = false;
+        let (mut is_found, mut looked) = (false, Instant::now());
         loop {
-            let ended = self.is_to_end(recording)? || self.signals.arrived() || !any_alive(targets);
+            let mut ended = self.is_to_end(recording)? || self.signals.arrived();
+            if !is_found || looked.elapsed() >= LOOK_INTERVAL {
+                ended |= !any_alive(targets);
+                looked = Instant::now();
+            }
             if !ended {
                 self.wait_unless(is_found, recording)?;
             }
