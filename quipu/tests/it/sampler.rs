@@ -127,7 +127,10 @@ fn a_process_that_is_attached_is_sampled_too() {
         .expect("a shell");
     let mut builder = Sampler::builder();
     builder.events("page-faults:u").expect("an event");
-    let Ok(mut sampler) = builder.rate(SampleRate::Period(1)).inherit(true).open() else {
+    let opened = builder.rate(SampleRate::Period(1)).inherit(true).open();
+    let Ok(mut sampler) = opened else {
+        drop(child.stdin.take());
+        child.wait().expect("it is ours");
         return;
     };
     let pid = i32::try_from(child.id()).expect("a pid");
@@ -158,6 +161,10 @@ fn samplers_are_waited_for_until_all_that_they_sample_has_ended() {
         builder.open()
     });
     let [Ok(mut first), Ok(mut second)] = opened else {
+        for mut child in children {
+            drop(child.stdin.take());
+            child.wait().expect("it is ours");
+        }
         return;
     };
     let mut wait = |millis| {

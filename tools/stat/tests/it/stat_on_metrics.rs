@@ -338,7 +338,7 @@ fn a_formula_of_an_unknown_revision_is_refused() {
 #[test]
 fn what_no_cpu_has_is_a_usage_error() {
     let zen4 = Database::embedded().cpu("amd-zen4").expect("it is there");
-    let refused = derived::of_cpus(&["nosuch".to_owned()], &[zen4.clone()], false);
+    let refused = derived::of_cpus(&["nosuch".to_owned()], std::slice::from_ref(&zen4), false);
     let said = refused.unwrap_err().to_string();
     assert!(
         said.starts_with("amd-zen4 has no metric or group of metrics called nosuch"),
