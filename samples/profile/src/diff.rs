@@ -1,6 +1,7 @@
 //! `quipu diff`: what differs between recordings, function by function.
 
 mod compute;
+mod flamegraph;
 mod json;
 mod matched;
 mod options;
@@ -60,6 +61,11 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         options,
     };
     let mut notes = Vec::new();
+    if let Some(picture) = &options.flamegraph {
+        drawn(picture, &recordings, options, &mut notes)?;
+        notes.iter().for_each(terminal::warn);
+        return Ok(ExitCode::SUCCESS);
+    }
     let out = compared(&recordings, &form, &mut notes)?;
     let mut pager = Pager::begin(options.no_pager || options.json);
     let written = pager.write_all(out.as_bytes());
@@ -76,6 +82,8 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<ReadRecording,
     let of_report = report::Options {
         input: path.clone(),
         shown: options.shown.clone(),
+        // A picture has the callers too.
+        flamegraph: options.flamegraph.clone(),
         ..report::Options::default()
     };
     let mut profile = report::load(&of_report, keys)?;
@@ -88,6 +96,53 @@ fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<ReadRecording,
         options: of_report,
         profile,
     })
+}
+
+/// Draws one event of two recordings, and appends what is to be said of the files.
+fn drawn(
+    picture: &Path,
+    recordings: &[ReadRecording],
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let [old, new] = recordings else {
+        return Err(Failure::usage("--flamegraph wants two files"));
+    };
+    let wanted = options.shown.event.as_deref();
+    let is_wanted = |event: &&EventProfile| match wanted {
+        Some(name) => name == event.name,
+        None => !event.stacks.is_empty(),
+    };
+    let of_new = new.profile.events.iter().find(is_wanted);
+    let of_old = of_new.and_then(|new| old.profile.events.iter().find(|old| old.name == new.name));
+    for recording in recordings {
+        let path = recording.path.display();
+        let of_file = recording.profile.notes.iter();
+        notes.extend(of_file.map(|note| format!("{path}: {note}")));
+    }
+    let (Some(of_old), Some(of_new)) = (of_old, of_new) else {
+        return Err(Failure::usage(format_args!(
+            "there is no event with samples that both files have: {} has {}, {} has {}",
+            old.path.display(),
+            names(&old.profile),
+            new.path.display(),
+            names(&new.profile),
+        )));
+    };
+    notes.extend(losses(&old.path, of_old));
+    notes.extend(losses(&new.path, of_new));
+    let title = format!(
+        "{}: {}, compared with {}",
+        of_new.name,
+        new.path.display(),
+        old.path.display()
+    );
+    flamegraph::write(
+        picture,
+        (&old.profile, of_old),
+        (&new.profile, of_new),
+        &title,
+    )
 }
 
 /// Returns the text on all events of the baseline, and appends what is to be said of the files.

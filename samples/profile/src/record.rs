@@ -30,13 +30,27 @@ pub use options::Options;
 pub(crate) use options::SamplingOptions;
 pub use output::{Destination, Output, StandardOutput};
 
+use std::path::Path;
+
+use crate::report;
 use quipu_shell::Failure;
 
-/// Records; the exit status is the command's.
+/// Records, and writes the files for viewers; the exit status is the command's.
 ///
 /// # Errors
-/// If nothing can be sampled, the command cannot be executed, or the file cannot be written.
+/// If nothing can be sampled, the command cannot be executed, or a file cannot be written.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
+    let is_for_viewers = !options.viewers.is_empty();
+    if is_for_viewers && options.output == Path::new("-") {
+        return Err(Failure::usage(
+            "files for viewers are made from the recording: -o must name a file",
+        ));
+    }
     let plan = plan::RecordPlan::new(options)?;
-    recorder::Recorder::new(&plan)?.run()
+    let status = recorder::Recorder::new(&plan)?.run()?;
+    if is_for_viewers {
+        let viewers = options.viewers.clone();
+        report::run(&report::Options::for_viewers(&options.output, viewers))?;
+    }
+    Ok(status)
 }

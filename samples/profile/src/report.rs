@@ -4,6 +4,7 @@ mod callers;
 mod columns;
 mod entries;
 mod flamegraph;
+mod folded;
 mod header;
 mod load;
 mod options;
@@ -13,11 +14,14 @@ mod sort;
 mod stacks;
 mod text;
 mod threads;
+mod viewers;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 pub(crate) use entries::{Entries, Entry};
+pub(crate) use flamegraph::draw;
+pub(crate) use folded::path;
 pub(crate) use load::load;
 #[cfg(target_os = "linux")]
 pub(crate) use load::{Loading, whole_samples};
@@ -28,6 +32,8 @@ pub use profile::{
 };
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
+#[cfg(target_os = "linux")]
+pub(crate) use viewers::ViewerOptions;
 
 /// The least share that is shown on a terminal unless another one is named, in percent.
 const USUAL_LIMIT: f64 = 0.1;
@@ -93,6 +99,17 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
             "-t wants a separator other than the point, which stands for it in texts",
         ));
     }
+    if !options.viewers.is_empty() {
+        let profile = viewers::write(options)?;
+        let events = chosen_events(&profile, options)?;
+        let of_events = notes_on_events(&events);
+        profile
+            .notes
+            .iter()
+            .chain(&of_events)
+            .for_each(terminal::warn);
+        return Ok(ExitCode::SUCCESS);
+    }
     let profile = load(options, keys)?;
     if options.header_only {
         let mut pager = Pager::begin(options.no_pager);
@@ -102,28 +119,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
             Err(e) => Err(unwritten(&e)),
         };
     }
-    let wanted = options.shown.event.as_deref();
-    let events: Vec<_> = profile
-        .events
-        .iter()
-        .filter(|event| wanted.is_none_or(|name| name == event.name))
-        .collect();
-    if events.is_empty() {
-        let names: Vec<_> = profile.events.iter().map(|e| e.name.as_str()).collect();
-        return Err(Failure::usage(format_args!(
-            "{} has no event {}; it has {}",
-            options.input.display(),
-            wanted.unwrap_or_default(),
-            names.join(", ")
-        )));
-    }
-    let is_text = options.flamegraph.is_none() && options.format() == Format::Text;
+    let mut events = chosen_events(&profile, options)?;
+    let is_drawn = options.folded || options.flamegraph.is_some();
+    let is_text = !is_drawn && options.format() == Format::Text;
     let mut of_events = Vec::new();
-    for event in events.iter().filter(|_| !is_text) {
-        let throttled = event.throttled.as_ref();
-        of_events.extend(throttled.map(|throttled| format!("{} {throttled}", event.name)));
-        let jumped = jumped(event.jumped);
-        of_events.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
+    if is_drawn {
+        of_events.extend(keep_first(&mut events));
+    }
+    if !is_text {
+        of_events.extend(notes_on_events(&events));
     }
     let layout = Layout::of_stdout();
     let usual = if is_text && layout.width.is_some() {
@@ -144,8 +148,12 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(note) = note_on_threads(&events, options.threads) {
         of_events.push(note);
     }
-    if let Some(path) = &options.flamegraph {
-        flamegraph::write(path, &profile, &events)?;
+    if let (Some(path), [event, ..]) = (&options.flamegraph, events.as_slice()) {
+        flamegraph::write(path, &profile, event)?;
+    } else if let (true, [event, ..]) = (options.folded, events.as_slice()) {
+        let lines = folded::lines(&profile, event);
+        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        terminal::print(&lines).map_err(Failure::new)?;
     } else {
         let mut out = profile.header.clone();
         if options.format() == Format::Separated {
@@ -184,6 +192,56 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         terminal::warn(note);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the events that are reported.
+///
+/// # Errors
+/// If the one that the options name is not there.
+fn chosen_events<'a>(
+    profile: &'a Profile,
+    options: &Options,
+) -> Result<Vec<&'a EventProfile>, Failure> {
+    let wanted = options.shown.event.as_deref();
+    let events = profile.events.iter();
+    let events: Vec<_> = events
+        .filter(|event| wanted.is_none_or(|name| name == event.name))
+        .collect();
+    if events.is_empty() {
+        let names: Vec<_> = profile.events.iter().map(|e| e.name.as_str()).collect();
+        return Err(Failure::usage(format_args!(
+            "{} has no event {}; it has {}",
+            options.input.display(),
+            wanted.unwrap_or_default(),
+            names.join(", ")
+        )));
+    }
+    Ok(events)
+}
+
+/// Leaves the first event with samples, and returns a note on the others that have some: those of several events cannot be added.
+fn keep_first(events: &mut Vec<&EventProfile>) -> Option<String> {
+    let first = events.iter().position(|event| !event.stacks.is_empty());
+    events.drain(..first.unwrap_or(0));
+    let others = events.drain(1..).filter(|event| !event.stacks.is_empty());
+    let others: Vec<_> = others.map(|event| event.name.as_str()).collect();
+    let drawn = &events.first()?.name;
+    let others = (!others.is_empty()).then(|| others.join(", "))?;
+    Some(format!(
+        "these are the stacks of {drawn}; -e EVENT shows those of another event: {others}"
+    ))
+}
+
+/// Returns what makes the weights of events less than exact.
+fn notes_on_events(events: &[&EventProfile]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for event in events {
+        let throttled = event.throttled.as_ref();
+        notes.extend(throttled.map(|throttled| format!("{} {throttled}", event.name)));
+        let jumped = jumped(event.jumped);
+        notes.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
+    }
+    notes
 }
 
 /// Returns the note on counts of threads that are not shown, or that there are none to be shown.

@@ -7,7 +7,7 @@ mod json;
 mod numbers;
 mod options;
 mod print;
-mod tracepoints;
+pub(crate) mod tracepoints;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ Examples:
   quipu diff old.data new.data  two others; of more, each beside the first
   quipu diff -s sym -c ratio    by function alone, as a multiple of the events
   quipu diff -s comm -p         by program, with the events
+  quipu diff --flamegraph out.svg   the stacks of the second file: red has a larger share than in the first
   quipu diff --json             one JSON object a line, for programs
 
 The baseline is the share of the events in the first file, the delta that of
@@ -72,6 +73,11 @@ pub struct Options {
         help_heading = "Report"
     )]
     pub(super) field_separator: Option<String>,
+    /// Draw a flame graph of one event in the second of two files into FILE instead, in red where its share is larger than in the
+    /// first, and in blue where it is smaller; of the first event with samples, unless -e names another
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["baseline_only", "field_separator", "formula", "json", "order", "period"], help_heading = "Report")]
+    pub(super) flamegraph: Option<PathBuf>,
     /// One JSON object a line
     #[arg(short, long, help_heading = "Report")]
     pub(super) json: bool,

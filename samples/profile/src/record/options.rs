@@ -7,6 +7,8 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use quipu_linux::sampling::BranchSampleType;
 
+use crate::report::ViewerOptions;
+
 use super::call_graph::CallGraph;
 use super::switch::SwitchOn;
 use quipu_shell::control::ControlFiles;
@@ -26,6 +28,7 @@ Examples:
   quipu report                             what was recorded
   quipu record -o - make | quipu report -i -   without a file
   quipu report --flamegraph out.svg        the same as a picture
+  quipu record -g --firefox out.json.gz -- make   and a file for profiler.firefox.com, in one step
 
 perf report and perf script can read the file. An existing file is kept as FILE.old.
 -g follows frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers). Programs and libraries
@@ -68,10 +71,16 @@ pub(crate) struct SamplingOptions {
     pub(crate) mmap_pages: u32,
 }
 
+/// The options by which there are several recordings, or one of another name.
+const SEVERAL_FILES: [&str; 2] = ["switch_output", "timestamp_filename"];
+
 /// Take samples of what a command, a process or the whole machine does
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = EXAMPLES,
+    mut_arg("firefox", |option| option.conflicts_with_all(SEVERAL_FILES)),
+    mut_arg("pprof", |option| option.conflicts_with_all(SEVERAL_FILES)),
+    mut_arg("speedscope", |option| option.conflicts_with_all(SEVERAL_FILES)),
     override_usage = "quipu record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
         quipu record [OPTIONS] -p PID | -t TID | -u USER | -G CGROUP | -a | -C CPUS [COMMAND...]"
 )]
@@ -131,6 +140,8 @@ pub struct Options {
     /// Write to FILE; - is standard output, for `| quipu report -i -`
     #[arg(short, long, value_name = "FILE", default_value = crate::DEFAULT_FILE, help_heading = "How")]
     pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) viewers: ViewerOptions,
     /// Start sampling MS milliseconds later than the command; -1: not until --control says so
     #[arg(short = 'D', long, value_name = "MS", value_parser = numbers::delay,
           allow_negative_numbers = true, help_heading = "How")]

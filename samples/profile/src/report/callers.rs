@@ -32,6 +32,11 @@ pub(super) fn form(text: &str) -> Result<Option<TreeForm>, Failure> {
             ("callee", _) => form.from_outermost = false,
             ("caller", _) => form.from_outermost = true,
             (_, Ok(share @ 0.0..=100.0)) => form.smallest = share,
+            ("folded", _) => {
+                return Err(Failure::usage(
+                    "-g folded is not supported; --folded prints whole stacks, a line each",
+                ));
+            }
             _ => {
                 return Err(Failure::usage(format_args!(
                     "-g {text}: {word} is not supported; give caller or callee, a least share in percent, or none: graph,0.5,caller"
@@ -221,6 +226,8 @@ mod tests {
         ] {
             assert_eq!(form(text).expect(text), expected, "{text}");
         }
+        let folded = form("folded,caller").expect_err("refused").to_string();
+        assert!(folded.contains("--folded prints"), "{folded}");
         for wrong in ["folded", "graph,-1", "101", ""] {
             assert!(form(wrong).is_err(), "{wrong}");
         }

@@ -155,8 +155,14 @@ impl OfEvent {
         }
     }
 
-    /// Adds a sample, without weight if its period is impossible. One that is not chosen has no stack.
-    fn count(&mut self, begun: u64, stack: Option<StackKey>, period: u64, excess: Option<Excess>) {
+    /// Adds a sample, without weight if its period is impossible, and returns its weight. One that is not chosen has no stack.
+    fn count(
+        &mut self,
+        begun: u64,
+        stack: Option<StackKey>,
+        period: u64,
+        excess: Option<Excess>,
+    ) -> Weight {
         let jumped = excess.is_some_and(|excess| excess.is_beyond(begun));
         self.jumped += u64::from(jumped);
         let weight = Weight::of_sample(if jumped { 0 } else { period });
@@ -164,6 +170,7 @@ impl OfEvent {
         if let Some(stack) = stack {
             self.weights.entry(stack).or_default().add(weight);
         }
+        weight
     }
 
     /// Moves what was added up to the profile of the event, and returns the weights of stacks.
@@ -228,39 +235,7 @@ impl Visit for Loading {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        let of_event = &mut self.events[event];
-        of_event.throttling.note_sample(sample);
-        let read = of_event.reads.then(|| self.read(event, sample));
-        let thread = sample.thread();
-        let pid = thread.map_or(-1, |thread| thread.pid);
-        let own = owner(sample.misc().cpu_mode(), pid);
-        let stack = match self.is_selection {
-            false => Some(self.stack(replay, (event, sample), own)),
-            true => match self.chosen_stack(replay, (event, sample), own) {
-                Ok(stack) => Some(stack),
-                Err(NotChosen::Filtered) if !self.is_relative => None,
-                Err(_) => return ControlFlow::Continue(()),
-            },
-        };
-        if self.branches.is_some() {
-            self.count_branches(replay, (event, sample), stack);
-            return ControlFlow::Continue(());
-        }
-        let Some(read) = read.filter(|read| !read.is_empty()) else {
-            let period = sample.period();
-            self.without_period |= period.is_none();
-            let of_event = &mut self.events[event];
-            let excess = of_event.periods.check_sample(sample);
-            of_event.count(replay.begun, stack, period.unwrap_or(1), excess);
-            return ControlFlow::Continue(());
-        };
-        for (id, count) in read {
-            if let (Some(event), 1..) = (replay.event_with_id(id), count) {
-                let of_event = &mut self.events[event];
-                let excess = of_event.periods.check_read(id, sample.time(), count);
-                of_event.count(replay.begun, stack, count, excess);
-            }
-        }
+        self.add(replay, (event, sample), |_, _, _| ());
         ControlFlow::Continue(())
     }
 
@@ -301,7 +276,7 @@ impl Loading {
             inline: options.inline,
             with_callers: options.with_children()
                 || options.call_graph.is_some()
-                || options.flamegraph.is_some(),
+                || options.draws_stacks(),
             most_frames: options.max_stack.unwrap_or(usize::MAX),
             losses: Losses::new(events),
             deltas: ReadDeltas::default(),
@@ -321,6 +296,55 @@ impl Loading {
             chain: Vec::new(),
             found: Vec::new(),
             callers: Vec::new(),
+        }
+    }
+
+    /// Adds a sample, and calls `each` with every event that it is a sample of, if it is chosen: its stack and the number of events
+    /// that it stands for.
+    pub(super) fn add(
+        &mut self,
+        replay: &mut Replay,
+        (event, sample): (usize, &Sample<'_>),
+        mut each: impl FnMut(usize, StackKey, u64),
+    ) {
+        let of_event = &mut self.events[event];
+        of_event.throttling.note_sample(sample);
+        let read = of_event.reads.then(|| self.read(event, sample));
+        let thread = sample.thread();
+        let pid = thread.map_or(-1, |thread| thread.pid);
+        let own = owner(sample.misc().cpu_mode(), pid);
+        let stack = match self.is_selection {
+            false => Some(self.stack(replay, (event, sample), own)),
+            true => match self.chosen_stack(replay, (event, sample), own) {
+                Ok(stack) => Some(stack),
+                Err(NotChosen::Filtered) if !self.is_relative => None,
+                Err(_) => return,
+            },
+        };
+        if self.branches.is_some() {
+            self.count_branches(replay, (event, sample), stack);
+            return;
+        }
+        let mut count = |event, of_event: &mut OfEvent, period, excess| {
+            let weight = of_event.count(replay.begun, stack, period, excess);
+            if let Some(stack) = stack {
+                each(event, stack, weight.period);
+            }
+        };
+        let Some(read) = read.filter(|read| !read.is_empty()) else {
+            let period = sample.period();
+            self.without_period |= period.is_none();
+            let of_event = &mut self.events[event];
+            let excess = of_event.periods.check_sample(sample);
+            count(event, of_event, period.unwrap_or(1), excess);
+            return;
+        };
+        for (id, value) in read {
+            if let (Some(event), 1..) = (replay.event_with_id(id), value) {
+                let of_event = &mut self.events[event];
+                let excess = of_event.periods.check_read(id, sample.time(), value);
+                count(event, of_event, value, excess);
+            }
         }
     }
 
@@ -444,6 +468,12 @@ impl Loading {
         self.tasks.number(task)
     }
 
+    /// Returns the functions of a stack as positions in the profile, the innermost first.
+    pub(super) fn frames_of(&self, stack: StackKey) -> impl DoubleEndedIterator<Item = usize> {
+        let (leaf, callers) = (self.lists.get(stack.leaf), self.lists.get(stack.callers));
+        leaf.iter().chain(callers).map(|frame| *frame as usize)
+    }
+
     /// Returns true if the first function of a list has a name.
     fn has_name(&self, leaf: u32) -> bool {
         let leaf = self.lists.get(leaf).first();
@@ -460,7 +490,8 @@ impl Loading {
         })
     }
 
-    fn finish(mut self, replay: &Replay) -> Profile {
+    /// Returns the profile of what was read.
+    pub(super) fn finish(mut self, replay: &Replay) -> Profile {
         for (i, event) in self.profile.events.iter_mut().enumerate() {
             event.lost = self.losses.of(i);
             let of_event = &mut self.events[i];

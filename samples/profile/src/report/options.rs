@@ -1,5 +1,7 @@
 //! The options of `quipu report`, as people know them from perf-report(1).
 
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -9,6 +11,7 @@ use quipu_shell::Failure;
 use quipu_shell::numbers;
 
 use super::sort::Key;
+use super::viewers::ViewerOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +22,8 @@ Examples:
   quipu report -F overhead,period,sym       these columns
   quipu report --comms make --time 12.5,13  of make, in this half of a second
   quipu report --flamegraph out.svg         the same as a picture
+  quipu report --folded                     the stacks of the picture, a line each
+  quipu report --firefox out.json.gz        for profiler.firefox.com; also --pprof, --speedscope
   quipu report --inline -i other.data       inlined functions, from debug information
   quipu report --json                       one JSON object a line, for programs
   perf record -o - ls | quipu report -i -   what is being recorded
@@ -61,9 +66,30 @@ pub(crate) struct ShownOptions {
     pub(crate) sort: Vec<String>,
 }
 
+/// Options of a report's text, which files for viewers do not have.
+const NOT_FOR_VIEWERS: [&str; 12] = [
+    "branch_stack",
+    "column_widths",
+    "csv",
+    "field_separator",
+    "fields",
+    "flamegraph",
+    "folded",
+    "header",
+    "header_only",
+    "json",
+    "show_info",
+    "threads",
+];
+
 /// Show what was recorded, function by function
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("firefox", |option| option.conflicts_with_all(NOT_FOR_VIEWERS)),
+    mut_arg("pprof", |option| option.conflicts_with_all(NOT_FOR_VIEWERS)),
+    mut_arg("speedscope", |option| option.conflicts_with_all(NOT_FOR_VIEWERS))
+)]
 pub struct Options {
     /// Read FILE; - is standard input
     #[arg(short, long, value_name = "FILE", default_value = crate::DEFAULT_FILE,
@@ -142,9 +168,15 @@ pub struct Options {
     /// Do not page on a terminal
     #[arg(long, help_heading = "Report")]
     pub(crate) no_pager: bool,
-    /// Draw a flame graph into FILE instead
+    /// Draw a flame graph of one event into FILE instead: of the first with samples, unless -e names another
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub(crate) flamegraph: Option<PathBuf>,
+    /// Print the stacks of that event instead, in the folded form that inferno-flamegraph and flamegraph.pl read
+    #[arg(long, conflicts_with_all = ["branch_stack", "fields", "field_separator", "column_widths", "threads", "header", "show_info",
+          "header_only", "flamegraph", "json", "csv"], help_heading = "Report")]
+    pub(crate) folded: bool,
+    #[command(flatten)]
+    pub(crate) viewers: ViewerOptions,
     /// One JSON object a line
     #[arg(
         short,
@@ -183,6 +215,16 @@ pub(super) enum Format {
 }
 
 impl Options {
+    /// Returns the options of files for viewers of a recording.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn for_viewers(input: &Path, viewers: ViewerOptions) -> Self {
+        Self {
+            input: input.to_owned(),
+            viewers,
+            ..Self::default()
+        }
+    }
+
     /// Returns the samples that the options choose, as far as names of functions do not.
     pub(super) fn selection(&self) -> Result<SampleSelection, Failure> {
         let selection = self.shown.selection.selection()?;
@@ -200,6 +242,11 @@ impl Options {
     /// Returns true if the weight of callers is asked for.
     pub(super) fn with_children(&self) -> bool {
         self.children || self.fields.iter().any(|name| name == "overhead_children")
+    }
+
+    /// Returns true if stacks are shown with all their functions.
+    pub(super) fn draws_stacks(&self) -> bool {
+        self.folded || self.flamegraph.is_some() || !self.viewers.is_empty()
     }
 
     /// Returns true if branches are reported in place of instructions, by the keys too.

@@ -206,6 +206,11 @@ impl Functions {
         place
     }
 
+    /// Returns all in the order of their positions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Seen> {
+        self.all.iter()
+    }
+
     /// Returns the function at a position of [`Stack::frames`].
     pub fn get(&self, place: usize) -> &Seen {
         &self.all[place]

@@ -6,14 +6,14 @@ use quipu_perf_data::{FieldValue, TraceFormat, TracePrint, TracingData};
 
 /// Printer of one tracepoint.
 #[derive(Debug)]
-pub(super) struct Tracepoint {
+pub(crate) struct Tracepoint {
     format: TraceFormat,
     /// `None` where it is not understood how: by the names of its fields then.
     print: Option<TracePrint>,
 }
 
 /// Returns the tracepoints of a file by their numbers.
-pub(super) fn of_file(data: Option<&[u8]>) -> HashMap<u64, Tracepoint> {
+pub(crate) fn of_file(data: Option<&[u8]>) -> HashMap<u64, Tracepoint> {
     let data = data.and_then(TracingData::from_bytes).unwrap_or_default();
     let formats = data.formats.values().flatten();
     formats
@@ -27,7 +27,7 @@ pub(super) fn of_file(data: Option<&[u8]>) -> HashMap<u64, Tracepoint> {
 
 impl Tracepoint {
     /// Appends the text of a sample's data.
-    pub(super) fn print(
+    pub(crate) fn print(
         &self,
         raw: &[u8],
         symbols: &mut dyn FnMut(u64) -> Option<(String, u64)>,
@@ -43,7 +43,7 @@ impl Tracepoint {
     }
 
     /// Returns the fields by their names.
-    pub(super) fn values(&self, raw: &[u8]) -> serde_json::Map<String, serde_json::Value> {
+    pub(crate) fn values(&self, raw: &[u8]) -> serde_json::Map<String, serde_json::Value> {
         let own = self.format.fields().iter();
         let own = own.filter(|field| !field.name().starts_with("common_"));
         own.filter_map(|field| {

@@ -40,6 +40,7 @@ mod top;
 mod top_in_tmux;
 mod tracepoints;
 mod unwinding;
+mod viewers;
 
 /// A program with two functions that touch 300 and 100 fresh pages, and one that is called 1000 times,
 /// with frame pointers and at a fixed address.
@@ -263,8 +264,8 @@ fn every_page_fault_is_named_by_its_function() {
     assert!(drawn.status.success(), "{}", stderr(&drawn));
     let picture = std::fs::read_to_string(svg).expect("it was written");
     for frame in [
-        "hot (300 samples,",
-        "warm (100 samples,",
+        "hot (300 page-faults:u,",
+        "warm (100 page-faults:u,",
         "work (",
         "main (",
     ] {

@@ -17,7 +17,7 @@ const BRANCHES: u64 = 1 | 1 << 3 | 1 << 16;
 
 /// Records page faults and writes them with branch stacks into `b.data`: each sample has branches between the instructions of
 /// the samples before it, one of which goes nowhere, with flags of every kind, or that were predicted or not.
-fn recorded(bench: &Bench, is_predicted_or_not: bool) {
+pub(super) fn recorded(bench: &Bench, is_predicted_or_not: bool) {
     bench.record(&["-e", "page-faults:u", "-c", "1"], &bench.program());
     let file = File::open(bench.path("perf.data")).expect("a recording");
     let mut reader = Reader::new(file).expect("a recording");

@@ -19,7 +19,7 @@ int main(void) { one(); two(); gone(); touch(50); return 0; }";
 const NEW: &str = "DEFINE(one, 400) DEFINE(two, 150) DEFINE(fresh, 60)
 int main(void) { one(); two(); fresh(); touch(50); return 0; }";
 
-fn diff(bench: &Bench, arguments: &[&str]) -> Output {
+pub(super) fn diff(bench: &Bench, arguments: &[&str]) -> Output {
     let mut command = quipu();
     command.current_dir(bench.directory.path()).arg("diff");
     command.args(arguments).output().expect("it starts")
