@@ -27,6 +27,7 @@ pub mod notes;
 pub mod options;
 #[doc(hidden)]
 pub mod overhead;
+mod picture;
 #[doc(hidden)]
 pub mod plan;
 #[doc(hidden)]

@@ -24,6 +24,7 @@ Examples:
   quipu stat -p 1234                         a running process, until it ends or Ctrl-C
   quipu stat -p 1234 -- sleep 5              the same, for five seconds
   quipu stat -a -A -I 1000                   every CPU, a line each, every second
+  quipu stat -a -A -I 100 --plot out.svg     the same as a picture
   quipu stat -j -o counts.json -- make       one JSON object a line, for programs
   quipu stat record -- make                  the counts in perf.data too; quipu stat report shows them
 
@@ -99,12 +100,16 @@ pub struct FormOptions {
     /// Report the metrics alone (insn per cycle, misses of all branches), a column each
     #[arg(long, help_heading = "Report")]
     pub metric_only: bool,
+    /// Draw the intervals of -I into FILE too, an SVG picture: a line an event, a heat map of several CPUs or threads (-A)
+    #[arg(long, value_name = "FILE", help_heading = "Report")]
+    pub plot: Option<PathBuf>,
 }
 
 /// Count what a command, a process or the whole machine does
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = EXAMPLES,
+    mut_arg("plot", |plot| plot.requires("interval_print").conflicts_with("repeat")),
     override_usage = "quipu stat [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
         quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
 )]

@@ -21,6 +21,7 @@ use quipu_shell::terminal::{self, Layout};
 use super::aggregate::AggregateId;
 use super::notes::Note;
 use super::options::Options;
+use super::picture::Picture;
 use super::repeat::Samples;
 use super::rows::Row;
 use metric_only::MetricTable;
@@ -101,6 +102,8 @@ pub struct Output {
     /// True if each interval takes the place of the one before on the screen.
     clears: bool,
     begun: bool,
+    /// The picture of intervals, if one is asked for.
+    picture: Option<Picture>,
     /// Room for the text of an interval, and its columns.
     text: String,
     columns: text::Columns,
@@ -169,6 +172,7 @@ impl Output {
             failure: None,
             is_lost: false,
             begun: false,
+            picture: options.form.plot.clone().map(Picture::new),
             text: String::new(),
             columns: text::Columns::default(),
         })
@@ -185,6 +189,9 @@ impl Output {
     pub fn interval(&mut self, time: f64, rows: &[Row]) {
         let first = !mem::replace(&mut self.begun, true);
         let of = Of::Interval(time);
+        if let Some(picture) = &mut self.picture {
+            picture.interval(time, rows);
+        }
         let mut out = mem::take(&mut self.text);
         out.clear();
         match &self.format {
@@ -290,6 +297,9 @@ impl Output {
 
     /// Returns what could not be written where it was asked for.
     pub(crate) fn finish(self) -> Result<(), Failure> {
+        if let Some(picture) = self.picture {
+            picture.write()?;
+        }
         self.failure.map_or(Ok(()), Err)
     }
 

@@ -47,6 +47,8 @@ pub struct Row {
     pub disturbance: Option<String>,
     /// The time it counted at a time, if it took turns with others and its backend says so.
     pub turn: Option<Duration>,
+    /// True if the value is one of a moment, not a sum.
+    pub is_gauge: bool,
 }
 
 /// A preset of several events, with the count of each.
@@ -170,6 +172,7 @@ impl Row {
             reason: None,
             disturbance: None,
             turn: None,
+            is_gauge: false,
         }
     }
 
@@ -350,6 +353,7 @@ impl Row {
 
     pub(super) fn fill(&mut self, readings: &[(&Part, &Reading)], is_gauge: bool) {
         let is_hybrid = self.fill_times(readings);
+        self.is_gauge = is_gauge;
         if is_gauge {
             match readings {
                 [(_, reading)] if reading.count() == Count::NotCounted => {

@@ -11,6 +11,7 @@ mod formats;
 mod habits;
 mod intervals;
 mod peer;
+mod plot;
 mod presets;
 mod privileges;
 mod probes;

@@ -36,6 +36,7 @@ pub(crate) fn row(event: Event, value: u128, time: u64) -> Row {
         reason: None,
         disturbance: None,
         turn: None,
+        is_gauge: false,
     }
 }
 
