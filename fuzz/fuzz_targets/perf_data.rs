@@ -1,4 +1,4 @@
-//! A recording, through the whole of `quipu report`, as text, as CSV, and as a flame graph.
+//! A recording, through the whole of `quipu report`, as text, as CSV, as a flame graph, and as files for viewers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,5 +14,8 @@ fuzz_target!(|input: &[u8]| {
     };
     report(&["--children", "-g"]);
     report(&["--csv"]);
-    report(&["--flamegraph", picture.to_str().expect("of ASCII")]);
+    let picture = picture.to_str().expect("of ASCII");
+    report(&["--flamegraph", picture]);
+    report(&["--firefox", picture]);
+    report(&["--pprof", picture, "--speedscope", picture]);
 });
