@@ -65,6 +65,7 @@ pub(super) fn write(options: &Options) -> Result<Profile, Failure> {
         path: &options.input,
         force: options.shown.force,
         lines: true,
+        parameters: true,
     };
     let inline = Options {
         inline: true,
