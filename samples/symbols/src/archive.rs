@@ -8,7 +8,7 @@ use rawzip::{CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive}
 
 use crate::input::regular_file;
 
-/// What parts the path of an archive from the name of a file in it, as in a JAR URL: so do simpleperf and Android's linker.
+/// Separator of the path of an archive and the name of a file in it, as in a JAR URL; simpleperf and Android's linker write it.
 const IN_ARCHIVE: &str = "!/";
 
 /// A part of an archive.

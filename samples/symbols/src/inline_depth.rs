@@ -1,4 +1,4 @@
-//! How deep inlined functions nest in debug information: what reads it calls itself for each level.
+//! Measures how deep inlined functions nest in debug information: its reader calls itself for each level.
 
 use std::collections::HashMap;
 
