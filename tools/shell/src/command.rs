@@ -25,19 +25,27 @@ pub fn suspend(
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    if !may_exist(program) {
+    let mut command = process::Command::new(program);
+    command.args(arguments);
+    suspend_with(command, cpus).map(Some)
+}
+
+/// Makes the process of a command with streams, environment and directory of its own, likewise.
+pub fn suspend_with(
+    command: process::Command,
+    cpus: Option<&[u32]>,
+) -> Result<SuspendedCommand, Failure> {
+    let program = command.get_program();
+    // A path is relative to the directory that it is executed in.
+    if command.get_current_dir().is_none() && !may_exist(program) {
         return Err(not_found(program));
     }
-    let spawn = || {
-        let mut command = process::Command::new(program);
-        command.args(arguments);
-        SuspendedCommand::of(command)
-    };
+    let spawn = || SuspendedCommand::of(command);
     let suspended = match cpus {
         Some(cpus) => on_cpus(cpus, spawn)?,
         None => spawn(),
     };
-    Ok(Some(suspended?))
+    Ok(suspended?)
 }
 
 /// Returns true if there is a file that execvp(3) would try for a program: nothing is touched for one that there is not.

@@ -1,5 +1,5 @@
 //! Habits of a command that measures: failures with an exit status, text for terminals, numbers of options, targets,
-//! `--control`, signals, and the process of the measured command.
+//! `--control`, signals, the process of the measured command, and reasons why an event has no count.
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -15,6 +15,7 @@ mod failure;
 #[cfg(target_os = "linux")]
 pub mod left_behind;
 pub mod numbers;
+pub mod reasons;
 #[cfg(unix)]
 pub mod signals;
 #[cfg(unix)]

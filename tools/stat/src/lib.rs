@@ -31,8 +31,6 @@ mod picture;
 #[doc(hidden)]
 pub mod plan;
 #[doc(hidden)]
-pub mod reasons;
-#[doc(hidden)]
 pub mod repeat;
 #[doc(hidden)]
 pub mod report;

@@ -10,9 +10,9 @@ use quipu::{Counts, Error, MemberIndex, Part, Preset, Reading};
 
 use super::aggregate::{AggregateId, Aggregation};
 use super::metrics;
-use super::reasons;
 use super::rows::{Readings, Row};
 use super::sets::{Sets, Snapshot, refusal};
+use quipu_shell::reasons;
 
 /// The lines of sets, which are filled from one snapshot after the other: event by event, place by place, or the other
 /// way round where places are few and large.

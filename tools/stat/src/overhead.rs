@@ -10,10 +10,10 @@ use quipu_shell::target::Scope;
 
 use super::backend::Backends;
 use super::plan::Plan;
-use super::reasons;
 use super::report::Output;
 use super::report::overhead::OverheadRow;
 use super::sets;
+use quipu_shell::reasons;
 
 /// Measures a set of the events on the calling thread, or on the CPUs where the backend counts CPUs only, and reports
 /// what it counts of itself.

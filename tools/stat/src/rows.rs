@@ -11,7 +11,7 @@ use quipu_hal::total;
 
 use super::aggregate::AggregateId;
 use super::derived::Derived;
-use super::reasons::why;
+use quipu_shell::reasons::why;
 
 /// The count of one event in one part of the target.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,9 +18,9 @@ use super::backend::Backends;
 use super::derived::Derived;
 use super::events::Request;
 use super::plan::Plan;
-use super::reasons;
 use super::rows::{Row, Unit};
 use super::uncounted::Span;
+use quipu_shell::reasons;
 
 /// An event set for each target.
 pub struct Sets {

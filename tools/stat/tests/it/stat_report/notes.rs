@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quipu::{Count, Error, ErrorKind, Hardware, Software};
+use quipu_shell::reasons::{is_unsupported, why};
 use quipu_stat::notes::Notes;
-use quipu_stat::reasons::{is_unsupported, why};
 
 use super::sample;
 
