@@ -23,6 +23,7 @@ use crate::{msr, pctr};
 )]
 #[command(after_help = "Try:\n  \
     quipu stat -- make          what a build costs\n  \
+    quipu compare 'ls' 'ls -R'  which of two commands is cheaper, and how sure that is\n  \
     quipu list page             events with \"page\" in their name\n  \
     quipu info                  what can be counted here, and why the rest cannot\n  \
     quipu help permissions      who may count what; also: events, virtual-machines")]
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     /// Count what a command, a process or the whole machine does
     #[cfg(unix)]
     Stat(Deferred<quipu_stat::Stat>),
+    /// Find which of two commands is cheaper, by how much, and how sure that is
+    #[cfg(unix)]
+    Compare(Deferred<quipu_compare::Options>),
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
     Record(Deferred<record::Options>),

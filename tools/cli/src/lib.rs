@@ -61,6 +61,8 @@ where
     let outcome = match command {
         #[cfg(unix)]
         Command::Stat(options) => stat::run(&options),
+        #[cfg(unix)]
+        Command::Compare(options) => quipu_compare::run(&options),
         #[cfg(target_os = "linux")]
         Command::Record(options) => record::run(&options),
         #[cfg(not(target_os = "linux"))]

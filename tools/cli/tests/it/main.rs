@@ -1,5 +1,7 @@
 //! The command `quipu`, run as people run it.
 
+#[cfg(unix)]
+mod compare;
 mod events;
 #[cfg(all(
     target_os = "linux",
