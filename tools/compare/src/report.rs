@@ -151,6 +151,18 @@ impl Report {
         self.end == "complete"
     }
 
+    /// Returns each reason why metrics have no values, with their names.
+    pub(crate) fn missing(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
+        for one in &self.not_counted {
+            match missing.iter_mut().find(|(why, _)| *why == one.why) {
+                Some((_, names)) => names.push(&one.metric),
+                None => missing.push((&one.why, vec![&one.metric])),
+            }
+        }
+        missing
+    }
+
     /// Returns the share of an interval in percent, as text: `95`.
     pub(crate) fn percent(&self) -> String {
         let percent = format!("{:.3}", self.confidence * 100.0);

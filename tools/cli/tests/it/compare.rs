@@ -507,7 +507,7 @@ fn revisions_are_built_and_compared() {
                 arguments,
             ]
             .concat(),
-        )
+        );
     };
     let write = |path: &str, text: &str| {
         let path = directory.path().join(path);

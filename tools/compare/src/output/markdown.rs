@@ -59,8 +59,12 @@ pub(super) fn text(report: &Report) -> String {
             cell(&gate.why)
         );
     }
-    for one in &report.not_counted {
-        out += &format!("- not counted: {}: {}\n", cell(&one.metric), cell(&one.why));
+    for (why, names) in report.missing() {
+        out += &format!(
+            "- not counted: {}: {}\n",
+            cell(&names.join(", ")),
+            cell(why)
+        );
     }
     for note in &report.notes {
         out += &format!("- {}\n", cell(note));

@@ -179,18 +179,8 @@ fn notes(report: &Report, layout: Layout, out: &mut String) {
     let unlikely: Vec<String> = report.metrics.iter().flat_map(disagreements).collect();
     notes.extend(unlikely);
     notes.extend(far_out(report));
-    let mut missing: Vec<(&str, Vec<&str>)> = Vec::new();
-    for one in &report.not_counted {
-        match missing.iter_mut().find(|(why, _)| *why == one.why) {
-            Some((_, names)) => names.push(&one.metric),
-            None => missing.push((&one.why, vec![&one.metric])),
-        }
-    }
-    notes.extend(
-        missing
-            .into_iter()
-            .map(|(why, names)| format!("not counted: {}: {why}", names.join(", "))),
-    );
+    let missing = report.missing().into_iter();
+    notes.extend(missing.map(|(why, names)| format!("not counted: {}: {why}", names.join(", "))));
     notes.extend(report.notes.iter().cloned());
     for gate in report
         .gates
@@ -221,7 +211,9 @@ fn detectable(report: &Report, metric: &MetricReport, change: &Change) -> String
         String::new()
     };
     match change.scale {
-        _ if !change.detectable.is_finite() => format!("{name}{of} with some more of them"),
+        _ if !change.detectable.is_finite() => {
+            format!("{name}{of} only if there were more of them")
+        }
         Scale::Relative => format!(
             "{name}{of} of {} % or more",
             short(change.detectable * 100.0)
