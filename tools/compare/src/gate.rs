@@ -155,6 +155,10 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
+    use crate::metrics::Metric;
+    use crate::session::{End, Measured};
+    use crate::subjects::Subject;
 
     #[test]
     fn conditions_are_a_metric_and_a_limit() {
@@ -178,5 +182,74 @@ mod tests {
         ] {
             assert!(Gate::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// A report on 20 pairs of a command that takes about 2 % more than another.
+    fn report() -> Report {
+        let base: Vec<f64> = (0..20)
+            .map(|at| 100.0 + f64::from(at * 7 % 20) / 10.0)
+            .collect();
+        let other = base.iter().rev().map(|value| value * 1.02).collect();
+        let subject = |label: &str| Subject {
+            label: label.to_owned(),
+            name: label.to_owned(),
+            parameters: Vec::new(),
+            words: Vec::new(),
+        };
+        let measured = Measured {
+            subjects: vec![subject("A"), subject("B")],
+            metrics: vec![Metric {
+                name: "instructions:u".to_owned(),
+                unit: String::new(),
+            }],
+            values: vec![vec![base, other]],
+            statuses: vec![vec![0; 20]; 2],
+            not_counted: vec![("cycles".to_owned(), "there is no PMU".to_owned())],
+            notes: Vec::new(),
+            rounds: 20,
+            passes: 1,
+            seed: 1,
+            seconds: 1.0,
+            end: End::Complete,
+        };
+        Report::new(measured, Machine::this(), Settings::default(), false)
+    }
+
+    #[test]
+    fn a_gate_fails_only_where_the_whole_interval_is_beyond_the_limit() {
+        let report = report();
+        let change = report.metrics[0].changes[0].change.expect("20 pairs");
+        assert!(change.low > 0.01 && change.low < 0.02 && change.high > 0.02 && change.high < 0.03);
+        let answer = |text: &str| {
+            let gate = Gate::parse(text).expect("it is well formed");
+            gate.answer(&report, 1).expect("it is measured")[0].answer
+        };
+        assert_eq!(answer("instructions > +1 %"), Answer::Failed);
+        assert_eq!(answer("instructions:u > 2 %"), Answer::Inconclusive);
+        assert_eq!(answer("instructions > +3 %"), Answer::Passed);
+        assert_eq!(answer("instructions < -1 %"), Answer::Passed);
+        assert_eq!(answer("instructions < 2 %"), Answer::Inconclusive);
+        assert_eq!(answer("instructions < 3 %"), Answer::Failed);
+    }
+
+    #[test]
+    fn a_metric_without_values_has_no_answer() {
+        let report = report();
+        let answer = |text: &str| {
+            Gate::parse(text)
+                .expect("it is well formed")
+                .answer(&report, 1)
+        };
+        let refused = answer("cycles > 2 %")
+            .expect_err("it has no values")
+            .to_string();
+        assert!(
+            refused.contains("cycles was not counted: there is no PMU"),
+            "{refused}"
+        );
+        let unknown = answer("cycle > 2 %")
+            .expect_err("there is none")
+            .to_string();
+        assert!(unknown.contains("there are instructions:u"), "{unknown}");
     }
 }

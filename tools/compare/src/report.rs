@@ -190,7 +190,7 @@ fn change(subject: &Subject, comparison: &Comparison, decision: Decision) -> Cha
         p: comparison.p(),
         p_corrected: decision.p,
         verdict: decision.verdict,
-        detectable: comparison.detectable(),
+        detectable: decision.detectable,
         student: tested(Method::Student),
         signed_rank: tested(Method::SignedRank),
         disagreement: decision.disagreement,

@@ -124,7 +124,7 @@ pub(crate) fn measure(
 
 impl Session<'_> {
     fn run(&mut self) -> Result<(), Failure> {
-        let begun = Begun::now();
+        let left_now = left_behind();
         for _ in 0..self.options.warmup.unwrap_or(1) {
             if self.round()?.is_none() {
                 return Ok(());
@@ -139,7 +139,7 @@ impl Session<'_> {
             self.show_progress();
         }
         self.measured.seconds = self.began.elapsed().as_secs_f64();
-        let left = begun.map(Begun::left_behind).unwrap_or_default();
+        let left = left_now();
         if !left.is_empty() {
             let processes = left.join(", ");
             self.measured.notes.push(format!(
@@ -345,8 +345,6 @@ fn signed(status: ExitStatus) -> i32 {
 
 cfg_if::cfg_if! {
     if #[cfg(target_os = "linux")] {
-        use quipu_shell::left_behind;
-
         /// Opens counters that keep the kernel from patching its code in every run. Without permission for them, runs only
         /// take longer.
         fn anchors() -> Option<impl Sized> {
@@ -355,17 +353,13 @@ cfg_if::cfg_if! {
             quipu_linux::Anchors::hold(&[Software::PageFaults, Software::ContextSwitches, Software::CpuMigrations]).ok()
         }
 
-        /// The beginning of a comparison.
-        struct Begun(left_behind::Begun);
+        /// Returns a function that returns the processes that commands from now on have left behind, by name and id.
+        fn left_behind() -> impl FnOnce() -> Vec<String> {
+            use quipu_shell::left_behind::{Begun, left_behind};
 
-        impl Begun {
-            fn now() -> Option<Self> {
-                left_behind::Begun::of(std::process::id().try_into().ok()?).map(Self)
-            }
-
-            fn left_behind(self) -> Vec<String> {
-                left_behind::left_behind(self.0)
-            }
+            let this = std::process::id().try_into().ok();
+            let begun = this.and_then(Begun::of);
+            move || begun.map(left_behind).unwrap_or_default()
         }
     } else {
         /// Returns `None`: the kernel has no code to patch.
@@ -373,17 +367,9 @@ cfg_if::cfg_if! {
             None
         }
 
-        /// The beginning of a comparison, after which this system shows nothing that is left behind.
-        struct Begun;
-
-        impl Begun {
-            fn now() -> Option<Self> {
-                None
-            }
-
-            fn left_behind(self) -> Vec<String> {
-                Vec::new()
-            }
+        /// Returns a function that returns none: this system does not show what is left behind.
+        fn left_behind() -> impl FnOnce() -> Vec<String> {
+            Vec::new
         }
     }
 }

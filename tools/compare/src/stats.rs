@@ -184,6 +184,14 @@ impl Comparison {
         }
     }
 
+    /// Returns the least probability that a method can have for so many pairs.
+    fn least_p(&self, method: Method) -> f64 {
+        match method {
+            Method::Student => 0.0,
+            Method::SignedRank => 2.0 * 0.5_f64.powf(self.pairs as f64),
+        }
+    }
+
     /// Returns the least difference that would have been seen in four of five comparisons like this one, in the number of
     /// `scale`; infinite if there is no interval.
     pub fn detectable(&self) -> f64 {
@@ -217,6 +225,9 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The probability by the method of the verdict, corrected for the number of metrics.
     pub p: f64,
+    /// The least difference that would have been seen ([`Comparison::detectable`]); infinite if the pairs are too few to see
+    /// any among so many metrics.
+    pub detectable: f64,
     /// The verdict by the other method, if that is another one on whether there is a difference.
     pub disagreement: Option<Method>,
 }
@@ -236,13 +247,20 @@ pub fn decide(comparisons: &[Comparison], settings: Settings) -> Vec<Decision> {
         .map(|(comparison, (p, p_of_other))| {
             let other = other(comparison.method);
             let is_different = differs(comparison, comparison.method, p <= level);
+            let can_tell = |method| comparison.least_p(method) * comparisons.len() as f64 <= level;
             let disagrees = comparison.interval_by(other).is_some()
+                && can_tell(other)
                 && is_different != differs(comparison, other, p_of_other <= level);
-            let would_be_seen = comparison.scale == Scale::Relative
-                && comparison.detectable() <= settings.resolution
-                || comparison.detectable() == 0.0;
+            let detectable = match comparison.detectable() {
+                0.0 => 0.0,
+                least if can_tell(comparison.method) => least,
+                _ => f64::INFINITY,
+            };
+            let would_be_seen =
+                comparison.scale == Scale::Relative && detectable <= settings.resolution;
             Decision {
-                verdict: match (is_different, would_be_seen) {
+                detectable,
+                verdict: match (is_different, would_be_seen || detectable == 0.0) {
                     (true, _) => Verdict::Different,
                     (false, true) => Verdict::NoDifferenceFound,
                     (false, false) => Verdict::Inconclusive,

@@ -475,7 +475,16 @@ fn ctrl_c_reports_what_was_measured() {
 #[cfg(target_os = "linux")]
 fn children_that_stay_are_named() {
     let told = said(
-        &["-n", "2", "--", "sh", "-c", "sleep 3 &", ":::", "true"],
+        &[
+            "-n",
+            "2",
+            "--",
+            "sh",
+            "-c",
+            "sleep 3 & sleep 0.05",
+            ":::",
+            "true",
+        ],
         0,
     );
     assert!(told.contains("left behind: sleep ("), "{told}");

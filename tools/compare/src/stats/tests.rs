@@ -27,6 +27,8 @@ fn signed_ranks_of_few_are_counted_by_hand() {
     close(p(&[3.0, 3.0, 3.0]), 2.0 / 8.0);
     // Sums of ranks up to 1 of four: {}, {1}.
     close(p(&[-1.0, 2.0, 3.0, 4.0]), 4.0 / 16.0);
+    // Equal ones share their ranks, 2 2 2 4 5 6: the sums up to 4 are {}, three of 2, three of 2 + 2, and 4.
+    close(p(&[1.0, 1.0, 1.0, -2.0, 3.0, 4.0]), 16.0 / 64.0);
     // Zeros say nothing.
     close(p(&[0.0, 0.0, -1.0, 2.0, 3.0, 4.0]), 4.0 / 16.0);
     close(p(&[0.0, 0.0]), 1.0);
@@ -107,6 +109,21 @@ fn verdicts_are_three() {
     // Equal in every run.
     assert_eq!(of(&[5.0; 8], &[5.0; 8]), Verdict::NoDifferenceFound);
     assert_eq!(of(&[0.0; 8], &[0.0; 8]), Verdict::NoDifferenceFound);
+    // Six pairs of ranks are unlikely enough for one metric, and never for two.
+    let [six, more] = [
+        [79.0, 79.0, 80.0, 80.0, 79.0, 80.0],
+        [89.0, 89.0, 90.0, 90.0, 89.0, 90.0],
+    ];
+    assert_eq!(of(&six, &more), Verdict::Different);
+    let two = [
+        compare(&six, &more, settings),
+        compare(&six, &six, settings),
+    ];
+    let first = decide(&two, settings)[0];
+    assert_eq!(
+        (first.verdict, first.detectable),
+        (Verdict::Inconclusive, f64::INFINITY)
+    );
     // Too few to say anything.
     assert_eq!(of(&[1.0], &[2.0]), Verdict::Inconclusive);
 }
