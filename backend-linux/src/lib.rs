@@ -33,6 +33,7 @@ cfg_if::cfg_if! {
         pub use group::own_counters::{start_if_alone, start_own_counters, stop_own_counters};
         #[cfg(feature = "names")]
         pub use machine::tracefs;
+        pub use sys::inode_generation;
         pub use machine::{privileges, sysfs, topology};
     } else {
         mod elsewhere;

@@ -6,6 +6,7 @@ mod calls;
 mod clock;
 mod counter_fd;
 mod errno;
+mod generation;
 mod mapping;
 mod open_call;
 mod process;
@@ -20,6 +21,7 @@ pub(crate) use calls::{
 };
 pub(crate) use clock::monotonic_raw;
 pub(crate) use counter_fd::CounterFd;
+pub use generation::inode_generation;
 pub(crate) use mapping::{Access, CounterPage, Mapping};
 #[cfg(feature = "sampling")]
 pub(crate) use open_call::attr_size;
