@@ -46,6 +46,7 @@ cfg_if::cfg_if! {
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "file")] {
+        mod appendix;
         mod bpf_features;
         mod build_ids;
         mod byte_order;
@@ -71,6 +72,7 @@ cfg_if::cfg_if! {
         mod tracing;
         mod writer;
 
+        pub use appendix::append;
         pub use bpf_features::{BpfFunction, BpfProgram, BpfTypes};
         pub use build_ids::{BuildId, BuildIdOwner};
         pub use compression::{Compression, Compressor};

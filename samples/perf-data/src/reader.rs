@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
 
+use crate::appendix;
 use crate::attr::EventAttr;
 use crate::build_ids::read_build_ids;
 use crate::byte_order::ByteOrder;
@@ -49,6 +50,7 @@ pub struct Reader<R> {
     data: Data,
     events: Vec<RecordedEvent>,
     features: Features,
+    appendix: Option<Vec<u8>>,
     /// Error after the last record that is whole.
     cut: Option<Cut>,
 }
@@ -115,12 +117,18 @@ impl<R: Read + Seek> Reader<R> {
             event_names::read_first(source, &mut events, &mut features);
             event_names::complete(&mut events, &features);
         }
+        let end = header.data.offset.saturating_add(header.data.size);
+        let appendix = match cut {
+            None => appendix::read(&mut input, (end, len)),
+            Some(_) => None,
+        };
         Ok(Self {
             input,
             order: start.order,
             data: Data::Section(header.data),
             events,
             features,
+            appendix,
             cut,
         })
     }
@@ -236,6 +244,7 @@ impl<R: Read> Reader<R> {
             order,
             events,
             features,
+            appendix: None,
             cut: None,
         })
     }
@@ -248,6 +257,11 @@ impl<R: Read> Reader<R> {
     /// Returns the description of the machine and the recording.
     pub fn features(&self) -> &Features {
         &self.features
+    }
+
+    /// Returns what was [appended](crate::append) to a file.
+    pub fn appendix(&self) -> Option<&[u8]> {
+        self.appendix.as_deref()
     }
 
     /// Returns the records of a [stream](Self::from_stream), which can be read once only.
