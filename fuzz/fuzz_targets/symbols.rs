@@ -1,11 +1,11 @@
 //! Files from which functions get their names: ELF files with debug information, else any text as the
-//! kernel's symbols, a compiler's map, mappings, and a mangled name.
+//! kernel's symbols, a compiler's map, mappings, a mangled name, and names that were kept with a recording.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use quipu_fuzz::written;
 use quipu_symbols::{
-    AddressOwner, Architecture, KernelSymbols, Mapped, MapsLine, Processes, Symbolizer, ThreadState, demangle,
+    AddressOwner, Architecture, KeptNames, KernelSymbols, Mapped, MapsLine, Processes, Symbolizer, ThreadState, demangle,
 };
 
 /// Addresses at which functions are looked for.
@@ -38,6 +38,18 @@ fuzz_target!(|input: &[u8]| {
                 symbolizer.unwind(&processes, pid, thread, 127, &mut chain);
                 assert!((1..=127).contains(&chain.len()));
             }
+        }
+        return;
+    }
+    if let Some(kept) = KeptNames::read(input) {
+        assert!(KeptNames::read(&kept.to_bytes()).is_some_and(|same| same.len() == kept.len()));
+        for file in kept.files().cloned().collect::<Vec<_>>() {
+            processes.map(pid, Mapped::new(0..u64::MAX, 0, file.path).of(file.identity));
+        }
+        let mut symbolizer = Symbolizer::new().with_lines(true).with_kept(Some(kept));
+        for address in 0..PLACES {
+            symbolizer.resolve(&processes, owner, address, &mut functions);
+            symbolizer.resolve(&processes, AddressOwner::Kernel, address, &mut functions);
         }
         return;
     }

@@ -20,10 +20,15 @@ pub(crate) enum Style {
     Whole,
     /// Neither of both, as perf prints them (`DMGL_NO_OPTS`).
     Short,
+    /// As files have them, mangled.
+    Raw,
 }
 
 /// Returns the readable form of a mangled name, as [`demangle`], in a style.
 pub(crate) fn demangle_as(name: &str, style: Style) -> Cow<'_, str> {
+    if style == Style::Raw {
+        return Cow::Borrowed(name);
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Cow::Owned(format!("{rust:#}"));
     }
@@ -35,7 +40,7 @@ pub(crate) fn demangle_as(name: &str, style: Style) -> Cow<'_, str> {
             .and_then(|symbol| {
                 let options = cpp_demangle::DemangleOptions::new();
                 let options = match style {
-                    Style::Whole => options,
+                    Style::Whole | Style::Raw => options,
                     Style::Short => options.no_params().no_return_type(),
                 };
                 symbol.structured_demangle(&mut out, &options).ok()

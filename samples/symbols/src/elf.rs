@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader, SectionHeader};
-use object::read::{Object, ReadCache, ReadCacheOps, ReadRef};
+use object::read::{Object, ObjectSymbol, ReadCache, ReadCacheOps, ReadRef};
 use object::{Endianness, FileKind};
 
 use crate::build_id;
@@ -137,6 +137,11 @@ impl ElfImage {
         self.build_id.as_deref()
     }
 
+    /// Returns true if there is a symbol table for debugging, here or in the file that lies apart.
+    pub(crate) fn has_symbol_table(&self) -> bool {
+        !self.is_stripped || self.debug_file.is_some()
+    }
+
     /// The file of debug information that lies apart.
     pub(crate) fn debug_file(&self) -> Option<&Path> {
         self.debug_file.as_deref()
@@ -164,6 +169,41 @@ pub fn build_id_of(path: &Path) -> Option<Vec<u8>> {
         FileKind::Elf64 => build_id::<FileHeader64<Endianness>, _>(&cache),
         _ => None,
     }
+}
+
+/// Functions of an ELF file, and the addresses of symbols by their names.
+#[derive(Debug)]
+pub(crate) struct FileSymbols {
+    pub(crate) functions: SymbolTable,
+    pub(crate) named: Vec<(&'static str, u64)>,
+}
+
+/// Returns the functions of a file, and the symbols of these names; `None` if it is no ELF file.
+///
+/// # Errors
+/// The operating system's when it cannot be read.
+pub(crate) fn symbols_of(path: &Path, names: &[&'static str]) -> io::Result<Option<FileSymbols>> {
+    let Some(file) = input_file(path)? else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    CheckedFile::read_by(file, |file| {
+        let cache = ReadCache::new(file);
+        let read = object::File::parse(&cache).ok()?;
+        let address = |name: &&'static str| {
+            let symbol = read.symbol_by_name(name)?;
+            Some((*name, symbol.address()))
+        };
+        let named = names.iter().filter_map(address).collect();
+        let image = match FileKind::parse(&cache).ok()? {
+            FileKind::Elf32 => parse::<FileHeader32<Endianness>, _>(&cache),
+            FileKind::Elf64 => parse::<FileHeader64<Endianness>, _>(&cache),
+            _ => None,
+        };
+        Some(FileSymbols {
+            functions: image?.functions,
+            named,
+        })
+    })
 }
 
 fn parse<'data, Elf, R>(data: R) -> Option<ElfImage>

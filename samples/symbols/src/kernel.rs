@@ -1,8 +1,10 @@
 //! Symbols of the running kernel: `/proc/kallsyms`, and the code it maps into every process.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 
+use crate::elf;
 use crate::table::{Extent, Symbol, SymbolTable, TableBuilder};
 
 /// Symbols that locate the kernel, which is elsewhere after each boot
@@ -15,9 +17,10 @@ const LARGEST_VDSO: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct KernelSymbols {
     table: SymbolTable,
-    reference: Reference,
-    /// Number to add to the addresses of a recording.
-    shift: u64,
+    /// The symbols that locate it; the first one is that of its own recordings.
+    references: Vec<Reference>,
+    /// Number to add to the addresses of a recording; `None` as long as it is not known.
+    shift: Option<u64>,
 }
 
 /// A symbol of the kernel and where it is.
@@ -128,7 +131,7 @@ impl KernelSymbols {
     /// Parses the text of `/proc/kallsyms`: address, type, name, module.
     pub fn parse(text: &str) -> Option<Self> {
         let mut symbols: Vec<(u64, &str)> = Vec::new();
-        let mut reference: Option<Reference> = None;
+        let mut references: Vec<Reference> = Vec::new();
         for line in text.split('\n') {
             let Some((address @ 1.., kind, name)) = fields(line) else {
                 continue;
@@ -136,14 +139,8 @@ impl KernelSymbols {
             if !matches!(kind, b'T' | b't' | b'W' | b'w') {
                 continue;
             }
-            if let Some(known) = REFERENCES.iter().find(|known| **known == name) {
-                let first = reference.is_none_or(|r| r.name != REFERENCES[0]);
-                if first {
-                    reference = Some(Reference {
-                        name: known,
-                        address,
-                    });
-                }
+            if let Some(name) = REFERENCES.into_iter().find(|known| *known == name) {
+                references.push(Reference { name, address });
                 // They are places, not functions.
                 continue;
             }
@@ -157,37 +154,66 @@ impl KernelSymbols {
         for (address, name) in symbols {
             builder.add(address, Extent::ToNext(u64::MAX), 0, name);
         }
-        Some(Self {
-            reference: reference?,
-            table: builder.build(),
-            shift: 0,
+        Self::new(builder.build(), references, Some(0))
+    }
+
+    /// Returns those of a kernel's ELF file, whose addresses are known when the [reference](Self::reference) is located; `None`
+    /// if it has none.
+    ///
+    /// # Errors
+    /// The operating system's when it cannot be read.
+    pub fn of_vmlinux(path: &Path) -> io::Result<Option<Self>> {
+        let Some(symbols) = elf::symbols_of(path, &REFERENCES)? else {
+            return Ok(None);
+        };
+        let references = symbols.named.into_iter();
+        let references = references.map(|(name, address)| Reference { name, address });
+        Ok(Self::new(symbols.functions, references.collect(), None))
+    }
+
+    fn new(table: SymbolTable, mut references: Vec<Reference>, shift: Option<u64>) -> Option<Self> {
+        references.sort_by_key(|reference| reference.name != REFERENCES[0]);
+        (!references.is_empty()).then_some(Self {
+            table,
+            references,
+            shift,
         })
     }
 
     /// Returns the symbol that locates this kernel.
     pub fn reference(&self) -> Reference {
-        self.reference
+        self.references[0]
     }
 
     /// Sets the address that the [reference](Self::reference) had in a recording.
     #[must_use]
     pub fn recorded_at(mut self, address: u64) -> Self {
-        self.shift = self.reference.address.wrapping_sub(address);
+        self.shift = Some(self.reference().address.wrapping_sub(address));
         self
+    }
+
+    /// Sets the address that a symbol had in a recording, if it is one that locates a kernel.
+    pub(crate) fn locate(&mut self, symbol: &[u8], address: u64) {
+        let mut references = self.references.iter();
+        let reference = references.find(|known| known.name.as_bytes() == symbol);
+        if let Some(reference) = reference {
+            self.shift = Some(reference.address.wrapping_sub(address));
+        }
     }
 
     /// The function at an address of the recording, and the module in brackets that it is of.
     pub(crate) fn find(&self, address: u64) -> Option<(Symbol<'_>, Option<&str>)> {
-        let symbol = self.table.find(address.wrapping_add(self.shift))?;
+        let shift = self.shift?;
+        let symbol = self.table.find(address.wrapping_add(shift))?;
         let (name, module) = match symbol.name.split_once('\t') {
             Some((name, module)) => (name, Some(module)),
             None => (symbol.name, None),
         };
-        let start = symbol.start.wrapping_sub(self.shift);
+        let start = symbol.start.wrapping_sub(shift);
         Some((
             Symbol {
                 start,
-                end: symbol.end.wrapping_sub(self.shift),
+                end: symbol.end.wrapping_sub(shift),
                 name,
                 ..symbol
             },
@@ -335,7 +361,7 @@ ffffffff81000200 T first
         let image = vdso().and_then(|bytes| ElfImage::read(Cursor::new(bytes)));
         let Some(vdso) = image else {
             let name = "the_vdso_has_its_well_known_functions";
-            let _ = writeln!(std::io::stderr(), "SKIP {name}: no vDSO is mapped");
+            let _ = writeln!(io::stderr(), "SKIP {name}: no vDSO is mapped");
             return;
         };
         let is_clock = |at: u64| {

@@ -62,6 +62,12 @@ impl KernelSpace {
         self.programs.remove(&start);
     }
 
+    /// Returns true for an address of a program that is there now.
+    pub(crate) fn is_program(&self, address: u64) -> bool {
+        let before = self.programs.range(..=address).next_back();
+        before.is_some_and(|(_, (end, _))| address < *end)
+    }
+
     /// Returns what is at an address.
     pub(crate) fn at(&self, address: u64) -> KernelFunction<'_> {
         if let Some((start, (end, name))) = self.programs.range(..=address).next_back()

@@ -1,6 +1,7 @@
 //! Which file is read for one that was mapped: of several that may be it, the first one that is.
 
 use std::fmt::{self, Display, Formatter};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,7 +10,7 @@ use crate::build_id::{self, is_same_build_id};
 use crate::debug_files::BuildFiles;
 use crate::debuginfod::{self, Artifact};
 use crate::elf::ElfImage;
-use crate::input::metadata;
+use crate::input::{metadata, regular_file};
 use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::process_maps::{ProcessMaps, as_path};
 
@@ -61,6 +62,8 @@ pub(crate) struct RecordedAt {
     pub(crate) this_machine: bool,
     /// The time of its end.
     pub(crate) time: Option<SystemTime>,
+    /// Returns the generation of the inode of a file.
+    pub(crate) generation: Option<fn(&File) -> Option<u64>>,
 }
 
 /// Returns the file that was mapped, from the places where it may be. `id` is its build ID as far as one is recorded: then
@@ -123,6 +126,9 @@ fn doubt_of(
     let Some(found) = place_of(path) else {
         return Ok(None);
     };
+    if at.this_machine && has_other_generation(path, file, at) {
+        return Err(Another);
+    }
     let has_changed = matches!((found.changed, at.time), (Some(then), Some(end)) if then > end);
     let of_time = has_changed.then_some(Doubt::Changed);
     match file.identity {
@@ -136,6 +142,19 @@ fn doubt_of(
         }
         _ => Ok(of_time),
     }
+}
+
+/// Returns true if the inode of a file has another generation than the one that was mapped.
+fn has_other_generation(path: &Path, mapped: &MappedFile, at: RecordedAt) -> bool {
+    let FileIdentity::Inode {
+        generation: recorded @ 1..,
+        ..
+    } = mapped.identity
+    else {
+        return false;
+    };
+    let found = at.generation.and_then(|of| of(&regular_file(path).ok()??));
+    found.is_some_and(|found| found != recorded)
 }
 
 /// Place of a file in a file system, and the time of its last change, of content or of status.
@@ -226,6 +245,14 @@ mod tests {
 
     /// The outcome for this program, mapped from a place that is so far from its own.
     fn outcome(device: u32, inode: u64, at: RecordedAt) -> Result<Option<Doubt>, ()> {
+        outcome_of((device, inode, 0), at)
+    }
+
+    /// The outcome for an inode that has a generation too.
+    fn outcome_of(
+        (device, inode, generation): (u32, u64, u64),
+        at: RecordedAt,
+    ) -> Result<Option<Doubt>, ()> {
         let own = std::env::current_exe().expect("it runs");
         let place = place_of(&own).expect("a file");
         let file = MappedFile {
@@ -233,7 +260,7 @@ mod tests {
             identity: FileIdentity::Inode {
                 device: (place.device.0, place.device.1 + device),
                 inode: place.inode + inode,
-                generation: 0,
+                generation,
             },
         };
         let located = locate(&file, None, [own].into_iter(), at);
@@ -247,7 +274,15 @@ mod tests {
         let here = RecordedAt {
             this_machine: true,
             time: Some(SystemTime::now()),
+            generation: Some(|_| Some(7)),
         };
+        assert_eq!(outcome_of((0, 0, 7), here), Ok(None));
+        assert_eq!(outcome_of((0, 0, 8), here), Err(()));
+        let without = RecordedAt {
+            generation: Some(|_| None),
+            ..here
+        };
+        assert_eq!(outcome_of((0, 0, 8), without), Ok(None));
         let elsewhere = RecordedAt {
             this_machine: false,
             ..here

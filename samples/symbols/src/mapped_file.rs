@@ -34,16 +34,8 @@ pub enum FileIdentity {
 
 impl MappedFile {
     /// Returns true if the mapping is memory and of no file (`is_anon_memory`, `tools/perf/util/map.c`).
-    pub(crate) fn is_anonymous(&self) -> bool {
-        const BEGINS: [&[u8]; 6] = [
-            b"//anon",
-            b"/dev/zero",
-            b"/anon_hugepage",
-            b"/memfd:",
-            b"/SYSV",
-            b"[",
-        ];
-        !self.is_vdso() && BEGINS.iter().any(|begin| self.path.starts_with(begin))
+    pub fn is_anonymous(&self) -> bool {
+        is_memory(&self.path)
     }
 
     /// Returns true for the code that the kernel maps into every process (vdso(7)).
@@ -58,4 +50,17 @@ impl MappedFile {
         let pid = name.and_then(|name| name.strip_prefix(b"jit-")?.strip_suffix(b".dump"));
         pid.is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))
     }
+}
+
+/// Returns true for the path of memory that is of no file.
+pub(crate) fn is_memory(path: &[u8]) -> bool {
+    const BEGINS: [&[u8]; 6] = [
+        b"//anon",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"/memfd:",
+        b"/SYSV",
+        b"[",
+    ];
+    path != b"[vdso]" && BEGINS.iter().any(|begin| path.starts_with(begin))
 }

@@ -1,7 +1,7 @@
 //! Processes that run: what they have mapped (proc_pid_maps(5)), and where their files are.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::address_space::AddressSpace;
 use crate::locate;
@@ -72,8 +72,7 @@ impl ProcessMaps {
     /// Returns the path of a file of the process by its path in the mount namespace of that.
     pub(crate) fn in_root(&self, path: &[u8]) -> PathBuf {
         let path = path.strip_suffix(DELETED).unwrap_or(path);
-        let path = as_path(path.strip_prefix(b"/").unwrap_or(path));
-        PathBuf::from(format!("/proc/{}/root", self.task)).join(path)
+        under(Path::new(&format!("/proc/{}/root", self.task)), path)
     }
 
     /// Returns the mapping that an address is in.
@@ -136,6 +135,11 @@ fn copied<'a>(lines: &[MapsLine<'a>], at: usize) -> Option<MapsLine<'a>> {
         path: before.path,
         ..*line
     })
+}
+
+/// Returns the path of a file under a directory that is the root of its path.
+pub(crate) fn under(root: &Path, path: &[u8]) -> PathBuf {
+    root.join(as_path(path.strip_prefix(b"/").unwrap_or(path)))
 }
 
 #[cfg(unix)]

@@ -1,7 +1,12 @@
 //! From an address to a function.
 
+mod keeping;
+mod nameless;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,13 +18,15 @@ use crate::call_frames::{Rule, Rules};
 use crate::demangled::{Style, demangle_as};
 use crate::image::{Image, ReadFile};
 use crate::jit_names::{JitNames, Reading};
+use crate::kept::KeptNames;
 use crate::kernel::KernelSymbols;
 use crate::kernel_space::{KERNEL, KernelSpace, UNKNOWN};
 use crate::left_out::LeftOut;
 use crate::lines::Line;
 use crate::locate::{self, Doubt, NotLocated, RecordedAt};
 use crate::mapped_file::{FileIdentity, MappedFile};
-use crate::process_maps::{ProcessMaps, as_path};
+use crate::no_names::NoNames;
+use crate::process_maps::{ProcessMaps, as_path, under};
 use crate::processes::Processes;
 use crate::recorded_symbols::{RecordedSymbols, RecordedTable};
 use crate::unwind::{Architecture, ThreadState};
@@ -32,6 +39,8 @@ const HYPERVISOR: &str = "[hypervisor]";
 const JIT: &str = "[jit]";
 /// As many files in one archive are read.
 const MOST_IN_ARCHIVE: usize = 256;
+/// Position of the image that stands for what was kept with the recording.
+const KEPT: usize = usize::MAX;
 /// As many processes that run are asked for a file that is not at its path here.
 const MOST_PROCESSES: usize = 16;
 
@@ -79,11 +88,11 @@ pub struct Function {
     pub offset: Option<u64>,
 }
 
-/// Identity of a function in a file that a [`Symbolizer`] has read, or of all addresses of the file that are in none.
+/// Identity of a function in a file that a [`Symbolizer`] has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionId {
     image: usize,
-    symbol: Option<usize>,
+    symbol: usize,
 }
 
 /// Positions of the images of a file, with the bytes that each takes of it: an archive has several.
@@ -109,6 +118,13 @@ pub struct Symbolizer {
     changed: BTreeSet<String>,
     doubtful: BTreeMap<String, Doubt>,
     left_out: BTreeMap<String, LeftOut>,
+    no_names: BTreeMap<String, NoNames>,
+    /// The directory that stands for the root of the file system that was recorded.
+    root: Option<PathBuf>,
+    /// Names that were kept with the recording.
+    kept: Option<KeptNames>,
+    /// Names that were found, to be kept.
+    noted: Option<KeptNames>,
 }
 
 impl Symbolizer {
@@ -140,6 +156,14 @@ impl Symbolizer {
         self
     }
 
+    /// Sets the function that returns the generation of the inode of a file, where its file system has one: another generation is
+    /// another file, though the number of its inode is the same.
+    #[must_use]
+    pub fn with_generations(mut self, of: fn(&File) -> Option<u64>) -> Self {
+        self.recorded_at.generation = Some(of);
+        self
+    }
+
     /// Finds inlined functions and source lines too, where there is debug information. Reading it takes
     /// time and memory.
     #[must_use]
@@ -160,6 +184,14 @@ impl Symbolizer {
     #[must_use]
     pub fn with_maps_of_others(mut self, yes: bool) -> Self {
         self.with_maps_of_others = yes;
+        self
+    }
+
+    /// Sets a directory that stands for the root of the file system that was recorded: files are looked for under it, and not at
+    /// their paths here.
+    #[must_use]
+    pub fn under(mut self, root: Option<PathBuf>) -> Self {
+        self.root = root;
         self
     }
 
@@ -224,10 +256,8 @@ impl Symbolizer {
     /// Sets where a symbol of the kernel was when it was recorded. If this kernel is located by the same
     /// symbol, addresses are moved as [`KernelSymbols::recorded_at`] does.
     pub fn set_kernel_reference(&mut self, symbol: &[u8], address: u64) {
-        let matches = |kernel: &KernelSymbols| kernel.reference().name.as_bytes() == symbol;
-        if address != 0 && self.kernel.symbols.as_ref().is_some_and(matches) {
-            let symbols = self.kernel.symbols.take();
-            self.kernel.symbols = symbols.map(|kernel| kernel.recorded_at(address));
+        if let (1.., Some(kernel)) = (address, &mut self.kernel.symbols) {
+            kernel.locate(symbol, address);
         }
     }
 
@@ -260,6 +290,10 @@ impl Symbolizer {
         address: u64,
         out: &mut Vec<Function>,
     ) {
+        if self.kept.is_some() && self.resolve_kept(processes, owner, address, out) {
+            return;
+        }
+        let begin = out.len();
         match owner {
             AddressOwner::Kernel => out.push(self.kernel_function(address)),
             AddressOwner::Process(pid) => self.process_functions(processes, pid, address, out),
@@ -268,12 +302,17 @@ impl Symbolizer {
             AddressOwner::Hypervisor => out.push(self.nameless(HYPERVISOR)),
             AddressOwner::Other => out.push(self.nameless(UNKNOWN)),
         }
+        if self.noted.is_some() {
+            self.note(processes, owner, address, &out[begin..]);
+        }
     }
 
     /// Returns true if a process may have functions that are in none of its files, of which [`resolve`](Self::resolve) reads in
     /// `/tmp/perf-PID.map`. Of others, those with the same mappings ([`Processes::space`]) have the same functions.
     pub fn may_have_own_functions(&self, processes: &Processes, pid: i32) -> bool {
-        JitNames::are_there(processes, pid, self.recorded_at)
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.has_process(pid))
+            || JitNames::are_there(processes, pid, self.recorded_at)
     }
 
     /// Returns the file that is read for what is at an address of a process: of code that a compiler made, the one that the
@@ -296,7 +335,7 @@ impl Symbolizer {
     }
 
     /// Returns the identity of the function at an address of a process, where [`resolve`](Self::resolve) appends the same for
-    /// all its addresses but the offset; `None` where it may append something else, as in memory of no file, and in files
+    /// all its addresses but the offset; `None` where it may append something else, as in memory of no file, where no function is, and in files
     /// whose lines are read.
     ///
     /// It takes less time than to resolve the address.
@@ -307,15 +346,21 @@ impl Symbolizer {
         address: u64,
     ) -> Option<FunctionId> {
         let mapped = processes.mapping(pid, address)?;
+        let offset = mapped.offset_of(address);
+        let kept = self.kept.as_mut();
+        if let Some(symbol) = kept.and_then(|kept| kept.symbol_at(&mapped.file, offset)) {
+            return (!self.with_lines).then_some(FunctionId {
+                image: KEPT,
+                symbol,
+            });
+        }
         let index = self.image((processes, pid), mapped);
         let image = self.images.get(index)?;
         if image.is_anonymous || image.lines.is_some() || image.recorded.is_some() {
             return None;
         }
-        let symbol = image
-            .elf
-            .as_ref()
-            .and_then(|elf| elf.position(image.address_at(mapped.offset_of(address))?));
+        let elf = image.elf.as_ref()?;
+        let symbol = elf.position(image.address_at(offset)?)?;
         Some(FunctionId {
             image: index,
             symbol,
@@ -370,6 +415,11 @@ impl Symbolizer {
         address: u64,
     ) -> Option<(Arc<Rules>, u64)> {
         let mapped = processes.mapping(pid, address)?;
+        let offset = mapped.offset_of(address);
+        let kept = self.kept.as_mut();
+        if let Some(kept) = kept.and_then(|kept| kept.rules_at(&mapped.file, offset)) {
+            return Some(kept);
+        }
         let index = self.image((processes, pid), mapped);
         let image = self.images.get_mut(index)?;
         if image.is_anonymous {
@@ -377,8 +427,12 @@ impl Symbolizer {
             let rules = self.jit.rules_at((processes, pid), address, reading)?;
             return Some((rules, address));
         }
-        let in_file = image.address_at(mapped.offset_of(address))?;
-        Some((image.rules_at(in_file)?, in_file))
+        let in_file = image.address_at(offset)?;
+        let rules = image.rules_at(in_file)?;
+        if self.noted.is_some() {
+            self.note_rules(processes, (pid, address), (&rules, in_file));
+        }
+        Some((rules, in_file))
     }
 
     fn kernel_function(&mut self, address: u64) -> Function {
@@ -542,8 +596,15 @@ impl Symbolizer {
             let mapped = line.map(|line| running.mapped_at(&line));
             Some(mapped.into_iter().chain([running.in_root(&file.path)]))
         });
-        let places = std::iter::once(as_path(&file.path));
-        let places = places.chain(running.take(MOST_PROCESSES).flatten());
+        let (root, mut at) = (self.root.clone(), self.recorded_at);
+        // A copy of a file has another inode.
+        at.this_machine &= root.is_none();
+        let own = match &root {
+            Some(root) => under(root, &file.path),
+            None => as_path(&file.path),
+        };
+        let running = running.take(if root.is_some() { 0 } else { MOST_PROCESSES });
+        let places = std::iter::once(own).chain(running.flatten());
         let (mut range, mut name) = (whole, None);
         let places = places.map(|place| match archive::part_at(&place, mapped.offset) {
             Some(part) => {
@@ -556,7 +617,7 @@ impl Symbolizer {
             }
             None => place,
         });
-        let located = locate::locate(file, id, places, self.recorded_at);
+        let located = locate::locate(file, id, places, at);
         if let Some(name) = name {
             object = archive::path_in(object.as_ref(), &name)
                 .display()
@@ -570,11 +631,18 @@ impl Symbolizer {
         }
         let image = match located {
             Ok(located) => {
+                let why = match located.elf.has_symbol_table() {
+                    true => NoNames::NotInTable,
+                    false => NoNames::Stripped,
+                };
+                self.no_names.insert(object.clone(), why);
                 self.doubtful
                     .extend(located.doubt.map(|doubt| (object.clone(), doubt)));
-                Image::of_file(object, located, range.start, self.with_lines)
+                let with_lines = self.with_lines && self.has_room_for_lines(&located);
+                Image::of_file(object, located, range.start, with_lines)
             }
             Err(why) => {
+                self.note_missing(&object, file, &why);
                 match why {
                     NotLocated::Gone => {}
                     NotLocated::Other => drop(self.changed.insert(object.clone())),

@@ -1,0 +1,102 @@
+//! Why functions of an object have no names.
+
+use std::fmt::{self, Display, Formatter};
+
+/// Reason why functions of an object have no names, and what would help.
+///
+/// ```
+/// use quipu_symbols::NoNames;
+///
+/// assert_eq!(NoNames::Gone.to_string(), "there is no such file");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum NoNames {
+    /// There is no file at its path.
+    Gone,
+    /// It was deleted while it was mapped, and no process has it any more.
+    Deleted,
+    /// Another file is there.
+    AnotherFile,
+    /// It is no ELF file.
+    NoElf,
+    /// It has no symbol table for debugging.
+    Stripped,
+    /// It has one, in which the functions are not.
+    NotInTable,
+    /// It is memory of no file: code that was made as the program ran.
+    Memory,
+    /// The vDSO of another kernel.
+    Vdso,
+    /// The recording has no mapping there.
+    NotMapped,
+    /// Another kernel was recorded.
+    AnotherKernel,
+    /// The addresses of the kernel's symbols are hidden.
+    HiddenKernel,
+    /// It was in a guest.
+    Guest,
+}
+
+impl NoNames {
+    /// All of them, in the order of their numbers in recordings, which stay.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Gone,
+        Self::Deleted,
+        Self::AnotherFile,
+        Self::NoElf,
+        Self::Stripped,
+        Self::NotInTable,
+        Self::Memory,
+        Self::Vdso,
+        Self::NotMapped,
+        Self::AnotherKernel,
+        Self::HiddenKernel,
+        Self::Guest,
+    ];
+
+    /// Returns what would help, if something does.
+    pub fn remedy(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Gone | Self::Deleted => {
+                "--symfs DIR finds it under a copy of its file system, and the cache ~/.debug by its build ID"
+            }
+            Self::AnotherFile => {
+                "the recorded one is found under --symfs DIR, or by its build ID in ~/.debug"
+            }
+            Self::NoElf | Self::NotInTable | Self::NotMapped => return None,
+            Self::Stripped => "install its debug symbols, or build it without -s",
+            Self::Memory => {
+                "compilers list their functions in /tmp/perf-PID.map (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, \
+                 python -X perf)"
+            }
+            Self::Vdso => "read the file where it was recorded",
+            Self::AnotherKernel => "--vmlinux FILE or --kallsyms FILE has its symbols",
+            Self::HiddenKernel => "as root, or with kernel.kptr_restrict=0, they are seen",
+            Self::Guest => "record in the guest",
+        })
+    }
+}
+
+impl Display for NoNames {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gone => "there is no such file",
+            Self::Deleted => "it was deleted",
+            Self::AnotherFile => "not the file that was recorded",
+            Self::NoElf => "it is no ELF file",
+            Self::Stripped => "it is stripped",
+            Self::NotInTable => "its symbol table has no functions there",
+            Self::Memory => {
+                "it is memory with code that was made as the program ran, and no map lists that"
+            }
+            Self::Vdso => "it is the vDSO of another kernel",
+            Self::NotMapped => "the recording has no mapping there",
+            Self::AnotherKernel => {
+                "by its build ID, or its release and the host's name, it was another kernel"
+            }
+            Self::HiddenKernel => "kernel.kptr_restrict hides the kernel's addresses",
+            Self::Guest => "it was in a guest",
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Numbers and texts, one after the other: numbers take as many bytes as they need (LEB128).
+
+/// Bytes that are put together.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Output {
+    pub(crate) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    /// Appends a number of either sign, of which those around 0 are short.
+    pub(crate) fn signed(&mut self, number: i64) {
+        self.number((number << 1 ^ number >> 63).cast_unsigned());
+    }
+
+    pub(crate) fn text(&mut self, text: &[u8]) {
+        self.number(text.len() as u64);
+        self.bytes.extend_from_slice(text);
+    }
+
+    /// Appends numbers, each as its distance from the one before.
+    pub(crate) fn distances(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        let mut before = 0_u64;
+        for number in numbers {
+            self.signed(number.wrapping_sub(before).cast_signed());
+            before = number;
+        }
+    }
+}
+
+/// Bytes that are taken apart. Nothing is taken of what is not there.
+#[derive(Debug)]
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// Takes a number that a smaller type holds.
+    pub(crate) fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
+        self.number()?.try_into().ok()
+    }
+
+    /// Takes a number of things that follow, each of a byte at least.
+    pub(crate) fn count(&mut self) -> Option<usize> {
+        let count = usize::try_from(self.number()?).ok()?;
+        (count <= self.0.len()).then_some(count)
+    }
+
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
+        let len = self.count()?;
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(text)
+    }
+
+    /// Takes numbers that were written as their distances.
+    pub(crate) fn distances(&mut self, count: usize) -> Option<Vec<u64>> {
+        let mut before = 0_u64;
+        let numbers = (0..count).map(|_| {
+            before = before.wrapping_add(self.signed()?.cast_unsigned());
+            Some(before)
+        });
+        numbers.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_come_back() {
+        let numbers = [0, 1, 0x7f, 0x80, 300, u64::MAX, 1 << 63, 5];
+        let mut out = Output::default();
+        numbers.iter().for_each(|number| out.number(*number));
+        [0, -1, 1, i64::MIN, i64::MAX]
+            .iter()
+            .for_each(|n| out.signed(*n));
+        out.text(b"text");
+        out.distances(numbers);
+        let mut input = Input(&out.bytes);
+        for number in numbers {
+            assert_eq!(input.number(), Some(number));
+        }
+        for number in [0, -1, 1, i64::MIN, i64::MAX] {
+            assert_eq!(input.signed(), Some(number));
+        }
+        assert_eq!(input.text(), Some(&b"text"[..]));
+        assert_eq!(
+            input.distances(numbers.len()).as_deref(),
+            Some(&numbers[..])
+        );
+        assert_eq!(input.number(), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_taken() {
+        assert_eq!(Input(&[0x80; 20]).number(), None);
+        assert_eq!(Input(&[3, 1, 2]).text(), None);
+        assert_eq!(Input(&[3, 1, 2]).count(), None);
+        assert_eq!(Input(&[0x80, 2]).small::<u8>(), None);
+        assert_eq!(Input(&[2, 2]).distances(3), None);
+    }
+}
