@@ -69,6 +69,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         force: options.force,
         lines: false,
         parameters: true,
+        symbols: Some(&options.symbols),
+        keeping: false,
     };
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
         Ok(Loading::new(selection, events, names))
@@ -128,7 +130,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     pager
         .finish(written)
         .map_err(|e| Failure::new(format_args!("cannot write the instructions: {e}")))?;
-    notes.extend(replay.notes_on_names());
+    notes.extend(replay.notes_on_names(&[]));
     notes.extend(annotator.files.notes());
     let refused = refused.iter().map(|(why, functions)| {
         let functions = functions.join(", ");

@@ -4,7 +4,9 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod annotate;
+pub mod archive;
 pub mod diff;
+mod hit_files;
 mod pager;
 mod progress;
 #[cfg(target_os = "linux")]

@@ -5,22 +5,26 @@ mod deferred;
 mod input;
 mod kernel;
 mod listed;
+mod no_names;
 mod not_unwound;
 mod open;
 mod owner;
 mod places;
 mod replay;
 mod selection;
+mod symbol_options;
 
 pub(crate) use chain::ChainFrame;
 pub(crate) use input::Input;
 #[cfg(unix)]
 pub use input::name;
+pub(crate) use no_names::{Nameless, NamelessCounts, note_on_left_out};
 #[cfg(unix)]
 pub use open::reader;
-pub(crate) use owner::{owner, owner_of_address};
+pub(crate) use owner::{is_fault, owner, owner_of_address};
 pub(crate) use places::{Inlined, Place, Places};
-pub(crate) use replay::{Replay, Visit, note_on_left_out};
+pub(crate) use replay::{Replay, Visit};
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{SampleSelection, SelectionOptions};
+pub(crate) use symbol_options::SymbolOptions;

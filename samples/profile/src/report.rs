@@ -7,6 +7,7 @@ mod flamegraph;
 mod folded;
 mod header;
 mod load;
+mod nameless;
 mod options;
 mod profile;
 mod rows;
@@ -28,7 +29,8 @@ pub(crate) use load::{Loading, whole_samples};
 pub use options::Options;
 pub(crate) use options::ShownOptions;
 pub use profile::{
-    EventProfile, Functions, Profile, Seen, Stack, TakenBranch, Task, ThreadCount, Weight,
+    EventProfile, Functions, Instruction, Profile, Seen, Stack, TakenBranch, Task, ThreadCount,
+    Weight,
 };
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};

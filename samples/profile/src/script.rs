@@ -35,6 +35,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         force: options.force,
         lines: options.inline || fields.asks(Field::SourceLine),
         parameters: false,
+        symbols: Some(&options.symbols),
+        keeping: false,
     };
     let pager = Pager::begin(options.no_pager);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
@@ -47,13 +49,14 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         )
     };
     let (replay, script) = input.replay(begin)?;
+    let nameless = script.nameless();
     script
         .finish()
         .map_err(|e| Failure::new(format_args!("cannot write the samples: {e}")))?;
     for note in replay
         .notes_on_file()
         .iter()
-        .chain(&replay.notes_on_names())
+        .chain(&replay.notes_on_names(&nameless))
     {
         terminal::warn(note);
     }

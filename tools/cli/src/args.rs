@@ -5,7 +5,7 @@ mod deferred;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::deferred::Deferred;
-use quipu_profile::{annotate, diff, report, script};
+use quipu_profile::{annotate, archive, diff, report, script};
 #[cfg(target_os = "linux")]
 use quipu_profile::{record, top};
 
@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Annotate(Deferred<annotate::Options>),
     /// Show what differs between recordings, function by function
     Diff(Deferred<diff::Options>),
+    /// Put the programs that were hit into an archive, for another machine
+    Archive(Deferred<archive::Options>),
     /// Show the functions that are hot now, as they run
     #[cfg(target_os = "linux")]
     Top(Deferred<top::Options>),

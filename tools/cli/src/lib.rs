@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use quipu::NativeEvents;
 
-use quipu_profile::{annotate, diff, report, script};
+use quipu_profile::{annotate, archive, diff, report, script};
 #[cfg(target_os = "linux")]
 use quipu_profile::{record, top};
 use quipu_shell::event_files::warn_of_files_left_out;
@@ -74,6 +74,7 @@ where
         Command::Script(options) => script::run(&options),
         Command::Annotate(options) => annotate::run(&options),
         Command::Diff(options) => diff::run(&options),
+        Command::Archive(options) => archive::run(&options),
         #[cfg(target_os = "linux")]
         Command::Top(options) => top::run(&options),
         Command::List(options) => list::run(&options),

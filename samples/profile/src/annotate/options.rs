@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::recording::SelectionOptions;
+use crate::recording::{SelectionOptions, SymbolOptions};
 use quipu_shell::numbers;
 
 const EXAMPLES: &str = "\
@@ -44,6 +44,8 @@ pub struct Options {
     /// Read files that belong to other users
     #[arg(short, long, help_heading = "What")]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolOptions,
 
     #[command(flatten)]
     pub(crate) selection: SelectionOptions,

@@ -30,6 +30,8 @@ pub(super) fn note(path: &Path) -> Option<String> {
         force: true,
         lines: false,
         parameters: true,
+        symbols: None,
+        keeping: false,
     };
     let (_, chains) = input.replay(|_, _, _| Ok(CutChains::default())).ok()?;
     chains.note()

@@ -31,6 +31,7 @@ Examples:
   quipu record -g --firefox out.json.gz -- make   and a file for profiler.firefox.com, in one step
 
 perf report and perf script can read the file. An existing file is kept as FILE.old.
+Names of what was hit are kept in it, so that it shows the same without the programs (--names).
 -g follows frame pointers: build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers). Programs and libraries
 without them are followed by --call-graph dwarf, with files of 8 KB a sample.
 
@@ -171,6 +172,16 @@ pub struct Options {
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1",
           value_parser = numbers::level, help_heading = "How")]
     pub(crate) compression_level: Option<i32>,
+    /// Keep the names of what was hit, for a time when the programs are gone: in the file, in perf's cache (~/.debug, copies of the
+    /// programs), or not
+    #[arg(
+        long,
+        value_name = "WHERE",
+        value_enum,
+        default_value_t,
+        help_heading = "How"
+    )]
+    pub(crate) names: NamesIn,
     /// The clock of all times, one of clock_gettime(2)
     #[arg(short = 'k', long, value_name = "CLOCK", help_heading = "How")]
     pub(crate) clockid: Option<Clock>,
@@ -180,6 +191,18 @@ pub struct Options {
     /// Print how each event was opened and how many samples it has
     #[arg(short, long, action = ArgAction::SetTrue, help_heading = "How")]
     pub(crate) verbose: bool,
+}
+
+/// The place where names are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum NamesIn {
+    /// In the file
+    #[default]
+    File,
+    /// In perf's cache
+    Cache,
+    /// Nowhere
+    None,
 }
 
 /// A number of samples in a second.

@@ -16,7 +16,7 @@ use quipu_shell::target::Scope;
 
 use super::call_graph::CallGraph;
 use super::events::{self, Events};
-use super::options::Options;
+use super::options::{NamesIn, Options};
 use super::output::Destination;
 use super::switch::{FileSwitch, SwitchOn};
 use super::tracepoints;
@@ -54,6 +54,8 @@ pub(super) struct RecordPlan {
     /// True if the last event is that of times off the CPU, and if the records of switches are wanted beside it.
     pub(super) off_cpu: bool,
     pub(super) switch_events: bool,
+    /// The place where the names of what was hit are kept.
+    pub(super) names_in: NamesIn,
     pub(super) notes: Vec<String>,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
@@ -99,6 +101,7 @@ impl RecordPlan {
             compression: options.compression_level.filter(|level| *level > 0),
             off_cpu: options.off_cpu,
             switch_events: options.switch_events,
+            names_in: options.names,
             notes,
             quiet: options.quiet,
             verbose: options.verbose,

@@ -22,7 +22,9 @@ use quipu_shell::terminal::{self, escaped};
 
 use super::call_graph::follows_frame_pointers;
 use super::cut_chains;
+use super::kept_names::{self, Kept};
 use super::opening::OpenSamplers;
+use super::options::NamesIn;
 use super::output::{Destination, StandardOutput};
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
@@ -274,7 +276,8 @@ impl<'a> Recorder<'a> {
         let mut features = session::features(&recording.spec);
         features.build_ids.extend(statistics.build_ids());
         features.sample_time = statistics.times();
-        let len = recording.output.finish(features)?;
+        let mut len = recording.output.finish(features)?;
+        len += self.keep_names(Path::new(&name));
         drained?;
         if self.plan.quiet {
             return Ok(());
@@ -317,6 +320,47 @@ impl<'a> Recorder<'a> {
             self.say(&note);
         }
         Ok(())
+    }
+
+    /// Keeps the names of what was hit with the files of the recording; returns the number of bytes that the last one, at
+    /// `path`, has grown by.
+    fn keep_names(&mut self, path: &Path) -> u64 {
+        let is_file = matches!(self.plan.output, Destination::File(_)) && path.is_file();
+        if self.plan.names_in == NamesIn::None || !is_file {
+            return 0;
+        }
+        // The one that has ended the recording.
+        let _ = self.second.arrived();
+        let mut files: Vec<_> = self.switch.iter().flat_map(FileSwitch::kept).collect();
+        if files.is_empty() {
+            files.push(path);
+        }
+        let mut grown = 0;
+        let mut sentences = Vec::new();
+        for file in files {
+            match kept_names::keep(file, self.plan.names_in, || self.second.arrived_again()) {
+                Kept::InCache(files) => {
+                    if self.plan.verbose {
+                        sentences.push(format!("{files} files are in the cache"));
+                    }
+                }
+                Kept::InFile(addresses, len) => {
+                    grown = len;
+                    if self.plan.verbose {
+                        let len = megabytes(len);
+                        sentences.push(format!("names of {addresses} addresses are kept, {len}"));
+                    }
+                }
+                Kept::Not(why) => {
+                    sentences.push(format!("{}: {why}", file.display()));
+                    break;
+                }
+            }
+        }
+        for sentence in sentences {
+            self.say(&sentence);
+        }
+        grown
     }
 
     /// Writes a progress message to a terminal that no command writes to.

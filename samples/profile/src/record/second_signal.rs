@@ -50,4 +50,10 @@ impl SecondSignal {
             Some(first) => first.elapsed() > ONE_REQUEST,
         }
     }
+
+    /// Returns true if a signal has come since the last look, some time after the first if there was one.
+    pub(super) fn arrived_again(&mut self) -> bool {
+        let new = self.arrivals.read(&mut [0; 64]).unwrap_or(0);
+        new > 0 && self.first.is_none_or(|first| first.elapsed() > ONE_REQUEST)
+    }
 }

@@ -111,6 +111,11 @@ impl FileSwitch {
         }
     }
 
+    /// Returns the files that are kept.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &Path> {
+        self.kept.iter().map(PathBuf::as_path)
+    }
+
     /// Takes note of a file that is kept, and removes the oldest where there are more than are to be.
     pub(super) fn keep(&mut self, file: PathBuf) {
         self.kept.push_back(file);

@@ -7,6 +7,8 @@ use quipu_perf_data::Error;
 
 use quipu_shell::Failure;
 
+use super::symbol_options::SymbolOptions;
+
 /// A recording that is to be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a> {
@@ -18,6 +20,10 @@ pub(crate) struct Input<'a> {
     pub(crate) lines: bool,
     /// True if C++ functions have their parameters.
     pub(crate) parameters: bool,
+    /// Sources of names besides.
+    pub(crate) symbols: Option<&'a SymbolOptions>,
+    /// True if all that is found is noted, to be kept with the recording.
+    pub(crate) keeping: bool,
 }
 
 impl Input<'_> {

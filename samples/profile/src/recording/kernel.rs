@@ -19,29 +19,37 @@ pub(super) struct Kernel {
     id: Option<Vec<u8>>,
     /// The build ID of the one that runs here.
     own_id: Option<Vec<u8>>,
+    /// The symbols that the user has named.
+    named: Option<KernelSymbols>,
     /// The number of mappings and symbols that came and went.
     changes: u32,
 }
 
+/// Returns the build ID of the kernel that was recorded.
+pub(super) fn id_of_kernel(features: &Features) -> Option<Vec<u8>> {
+    let ids = features.build_ids.iter();
+    let mut of_kernel = ids.filter(|id| {
+        let file = id.path.rsplit(|byte| *byte == b'/').next();
+        let is_name = id.path.starts_with(b"[kernel.");
+        let is_file = file.is_some_and(|file| file.starts_with(b"vmlinux"));
+        id.owner == BuildIdOwner::Kernel && (is_name || is_file)
+    });
+    of_kernel.next().map(|id| id.id.clone())
+}
+
 impl Kernel {
-    /// Returns the kernel of a recording.
-    pub(super) fn of(features: &Features) -> Self {
+    /// Returns the kernel of a recording, for which the user may have named symbols.
+    pub(super) fn of(features: &Features, named: Option<KernelSymbols>) -> Self {
         let same = |recorded: &Option<String>, name: &str| {
             let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
             own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
         };
-        let ids = features.build_ids.iter();
-        let mut of_kernel = ids.filter(|id| {
-            let file = id.path.rsplit(|byte| *byte == b'/').next();
-            let is_name = id.path.starts_with(b"[kernel.");
-            let is_file = file.is_some_and(|file| file.starts_with(b"vmlinux"));
-            id.owner == BuildIdOwner::Kernel && (is_name || is_file)
-        });
         Self {
             has_same_names: same(&features.os_release, "osrelease")
                 && same(&features.host_name, "hostname"),
-            id: of_kernel.next().map(|id| id.id.clone()),
+            id: id_of_kernel(features),
             own_id: build_id_of_this_kernel(),
+            named,
             changes: 0,
         }
     }
@@ -53,12 +61,13 @@ impl Kernel {
             has_same_names: true,
             id: None,
             own_id: None,
+            named: None,
             changes: 0,
         }
     }
 
     /// Returns true if it is the one that runs here: by their build IDs where both have one, else by their names.
-    fn is_this_one(&self) -> bool {
+    pub(super) fn is_this_one(&self) -> bool {
         match (&self.id, &self.own_id) {
             (Some(id), Some(own)) => is_same_build_id(id, own),
             _ => self.has_same_names,
@@ -75,12 +84,12 @@ impl Kernel {
         self.changes.into()
     }
 
-    /// Has addresses of the kernel named by the one that runs here, if it is that.
+    /// Has addresses of the kernel named by the symbols that the user has named, or by the one that runs here if it is that.
     pub(super) fn name(&self, symbolizer: &mut Symbolizer) {
         let is_this_one = self.is_this_one();
         symbolizer.set_this_kernel(is_this_one);
-        let symbols = is_this_one.then(KernelSymbols::of_this_machine);
-        symbolizer.set_kernel(symbols.flatten());
+        let own = || is_this_one.then(KernelSymbols::of_this_machine).flatten();
+        symbolizer.set_kernel(self.named.clone().or_else(own));
     }
 
     /// Takes a mapping of the kernel or a module.

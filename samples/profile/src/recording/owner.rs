@@ -1,6 +1,6 @@
 //! The owners of addresses in records: the kernel, a process, or others.
 
-use quipu_perf_data::{Context, CpuMode};
+use quipu_perf_data::{Context, CpuMode, EventAttr};
 use quipu_symbols::AddressOwner;
 
 /// Addresses from here on are the kernel's.
@@ -37,4 +37,11 @@ pub(crate) fn owner_of_address(address: u64, pid: i32) -> AddressOwner {
         true => AddressOwner::Kernel,
         false => AddressOwner::Process(pid),
     }
+}
+
+/// Returns true for page faults of any sort: addresses of data in their samples have names (`sample_addr_correlates_sym`, `tools/perf/util/event.c`).
+pub(crate) fn is_fault(attr: &EventAttr) -> bool {
+    const SOFTWARE: u32 = 1;
+    const FAULTS: [u64; 3] = [2, 5, 6];
+    attr.event_type() == SOFTWARE && FAULTS.contains(&attr.config())
 }

@@ -14,7 +14,7 @@ use quipu_perf_data::{
     Reader, Record, RecordLayout, RecordedEvent, Sample, SampleType, TimeOrder,
 };
 use quipu_symbols::{
-    AddressOwner, Architecture, FileIdentity, LeftOut, Mapped, Processes, Symbolizer,
+    AddressOwner, Architecture, FileIdentity, KeptNames, Mapped, Processes, Symbolizer,
 };
 
 use crate::progress::Progress;
@@ -84,7 +84,7 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     deferred: Deferred,
     /// The machine that was recorded, if its stacks can be unwound.
     pub(crate) machine: Option<Architecture>,
@@ -101,17 +101,6 @@ pub(crate) struct Replay {
     is_done: bool,
 }
 
-/// Returns the sentence on a file of which something was left out.
-pub(crate) fn note_on_left_out(file: &str, why: &LeftOut) -> String {
-    match why {
-        LeftOut::TooDeep { .. } => format!("{file}: {why}"),
-        LeftOut::OfAnotherUser { .. } => {
-            format!("{file}: {why}, so its functions have no names; -f reads it all the same")
-        }
-        _ => format!("{file}: {why}, so its functions have no names"),
-    }
-}
-
 impl Replay {
     /// Returns the state before the first record of a file, and the visitor.
     pub(super) fn begin<R: Read, V>(
@@ -120,15 +109,15 @@ impl Replay {
         begin: impl Begin<V>,
     ) -> Result<(Self, V), Failure> {
         let (events, features) = (reader.events(), reader.features());
-        let (replay, names) = Self::of_file(events, features, input)?;
+        let (replay, names) = Self::of_file((events, features), reader.appendix(), input)?;
         let visit = begin(events, features, &names)?;
         Ok((replay, visit))
     }
 
     /// Returns the state before the first record of a file, and the names of its events.
     fn of_file(
-        events: &[RecordedEvent],
-        features: &Features,
+        (events, features): (&[RecordedEvent], &Features),
+        kept: Option<&[u8]>,
         input: Input<'_>,
     ) -> Result<(Self, Vec<String>), Failure> {
         if features.has_counts {
@@ -137,7 +126,19 @@ impl Replay {
                 name(input.path)
             )));
         }
-        let kernel = Kernel::of(features);
+        let symbols = input.symbols;
+        let named = symbols.map(|symbols| symbols.kernel(features, input.force));
+        let named = named.transpose()?.flatten();
+        let mut kept_names = kept.and_then(KeptNames::read);
+        if let Some(names) = &mut kept_names {
+            if named.is_some() {
+                names.forget_kernel();
+            }
+            if symbols.is_some_and(|symbols| symbols.symfs.is_some()) {
+                names.forget_files();
+            }
+        }
+        let kernel = Kernel::of(features, named);
         let in_user_mode = features
             .build_ids
             .iter()
@@ -159,7 +160,16 @@ impl Replay {
             .without_parameters(!input.parameters)
             .with_maps_of_others(input.force)
             .with_build_ids(build_ids)
-            .with_recorded_symbols(listed::symbols(features));
+            .with_recorded_symbols(listed::symbols(features))
+            .with_kept(kept_names)
+            .under(symbols.and_then(|symbols| symbols.symfs.clone()));
+        #[cfg(target_os = "linux")]
+        {
+            symbolizer = symbolizer.with_generations(quipu_linux::inode_generation);
+        }
+        if input.keeping {
+            symbolizer = symbolizer.keeping();
+        }
         kernel.name(&mut symbolizer);
         let machine = match features.arch.as_deref() {
             Some(name) => Architecture::from_name(name),
@@ -173,6 +183,10 @@ impl Replay {
             format!("the section {section} at byte {offset} is malformed, and left out")
         });
         replay.notes.extend(left_out);
+        if kept.is_some() && replay.symbolizer.kept().is_none() {
+            let note = "the names that were kept with the recording are malformed, and left out";
+            replay.notes.push(note.to_owned());
+        }
         Ok((replay, names))
     }
 
@@ -183,6 +197,7 @@ impl Replay {
         let mut symbolizer = Symbolizer::new()
             .of_this_machine(true)
             .recorded_until(Some(SystemTime::now()))
+            .with_generations(quipu_linux::inode_generation)
             .with_lines(with_lines);
         kernel.name(&mut symbolizer);
         let machine = Architecture::from_name(std::env::consts::ARCH);
@@ -301,6 +316,11 @@ impl Replay {
         Ok((self, visit))
     }
 
+    /// Returns true if the kernel that was recorded runs here.
+    pub(crate) fn is_of_this_kernel(&self) -> bool {
+        self.kernel.is_this_one()
+    }
+
     /// Returns the event of a counter by its id.
     pub(crate) fn event_with_id(&self, id: u64) -> Option<usize> {
         self.events.get(&id).copied()
@@ -379,27 +399,6 @@ impl Replay {
             notes.push(format!(
                 "{records} records are left out, they cannot be decoded: {error}"
             ));
-        }
-        notes
-    }
-
-    /// Returns what is to be said of functions without names, and of callers that are missing.
-    pub(crate) fn notes_on_names(&self) -> Vec<String> {
-        let mut notes: Vec<_> = self.not_unwound.notes().collect();
-        let changed: Vec<_> = self.symbolizer.changed().collect();
-        if !changed.is_empty() {
-            let files = changed.join(", ");
-            notes.push(format!(
-                "{files}: not the file that was recorded, so its functions have no names"
-            ));
-        }
-        for (file, doubt) in self.symbolizer.doubtful() {
-            notes.push(format!(
-                "{file}: it may not be the file that was recorded, and its functions others: {doubt}"
-            ));
-        }
-        for (file, why) in self.symbolizer.left_out() {
-            notes.push(note_on_left_out(file, why));
         }
         notes
     }

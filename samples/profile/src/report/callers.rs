@@ -162,6 +162,7 @@ mod tests {
             profile.functions.place(Seen {
                 object: object.into(),
                 name: name.map(Into::into),
+                at: None,
                 inlined: false,
                 in_kernel: false,
                 source: None,

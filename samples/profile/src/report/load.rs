@@ -21,8 +21,9 @@ use crate::recording::{
 use quipu_shell::Failure;
 
 use super::header;
+use super::nameless::nameless;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Profile, TakenBranch, Task, Weight};
+use super::profile::{EventProfile, Profile, Seen, TakenBranch, Task, Weight};
 use super::sort::{Key, USUAL};
 use super::stacks::{
     Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
@@ -55,6 +56,8 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         force: options.shown.force,
         lines: options.inline || keys.contains(&Key::SourceLine),
         parameters: true,
+        symbols: Some(&options.shown.symbols),
+        keeping: false,
     };
     let selection = options.selection()?;
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
@@ -76,7 +79,12 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         }
         Ok(loading)
     };
-    let (replay, loading) = input.replay(begin)?;
+    let (replay, mut loading) = input.replay(begin)?;
+    if let (true, Some(kept)) = (options.shows_header(), replay.symbolizer.kept()) {
+        let names = kept.len();
+        let line = format!("# names of {names} addresses are kept with the recording\n#\n");
+        loading.profile.header.push_str(&line);
+    }
     Ok(loading.finish(&replay))
 }
 
@@ -523,11 +531,16 @@ impl Loading {
                 "{others} records of mappings, names or tasks were lost: functions may have no or wrong names"
             ));
         }
-        notes.extend(replay.notes_on_names());
+        let nameless = nameless(&self.profile);
+        notes.extend(replay.notes_on_names(&nameless));
         let stacks = self.profile.events.iter().flat_map(|e| e.stacks.keys());
         let mut frames = stacks.flat_map(|stack| &stack.frames);
+        let is_nameless = |seen: &Seen| seen.in_kernel && seen.name.is_none();
         if !replay.symbolizer.has_kernel()
-            && frames.any(|f| self.profile.functions.get(*f).in_kernel)
+            && !nameless
+                .iter()
+                .any(|one| one.in_kernel && one.percent >= 1.0)
+            && frames.any(|f| is_nameless(self.profile.functions.get(*f)))
         {
             notes.push(
                 "the kernel's functions have no names: by its build ID, or its release and the host's name, it was another \

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::recording::{SampleSelection, SelectionOptions};
+use crate::recording::{SampleSelection, SelectionOptions, SymbolOptions};
 use quipu_shell::Failure;
 use quipu_shell::numbers;
 
@@ -28,9 +28,10 @@ Examples:
   quipu report --json                       one JSON object a line, for programs
   perf record -o - ls | quipu report -i -   what is being recorded
 
-Reads what quipu record and perf record wrote. Overhead is the share of the events, or of the time of a
-clock. A function without a name is [unknown]: the file has no symbols for it, is gone, or is another one
-by now. A copy in ~/.debug (perf buildid-cache -a FILE) or in the cache of debuginfod-find is read in its place.";
+Reads what quipu record and perf record wrote. Overhead is the share of the events, or of the time
+of a clock. Names are those that were kept with the recording, then those of the files: here, under
+--symfs, in ~/.debug (quipu archive, perf buildid-cache -a FILE), in the cache of debuginfod-find.
+What has no name is shown by its place (app+0x118c), with the reason on standard error.";
 
 /// The options of what of a recording is shown, which `report` and `diff` share.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,6 +42,8 @@ pub(crate) struct ShownOptions {
     /// Show this event alone
     #[arg(short, long, value_name = "EVENT", help_heading = "What")]
     pub(crate) event: Option<String>,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolOptions,
     #[command(flatten)]
     pub(crate) selection: SelectionOptions,
 

@@ -161,6 +161,15 @@ pub struct Functions {
     places: foldhash::HashMap<Seen, usize>,
 }
 
+/// Place of an instruction in no function that has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Instruction {
+    /// Offset in its file, in bytes.
+    InFile(u64),
+    /// Address in memory: in the kernel, or in memory of no file.
+    InMemory(u64),
+}
+
 /// A function, and whether it ran in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seen {
@@ -168,6 +177,8 @@ pub struct Seen {
     pub object: Arc<str>,
     /// Its name; `None` if the file has no symbol there.
     pub name: Option<Arc<str>>,
+    /// The instruction, if it has no name: each is apart from the others.
+    pub at: Option<Instruction>,
     /// True if it was inlined into the next function of the stack.
     pub inlined: bool,
     /// True if it ran in the kernel.
@@ -218,9 +229,10 @@ impl Functions {
 }
 
 impl Seen {
-    pub(crate) fn new(function: Function, in_kernel: bool) -> Self {
+    pub(crate) fn new(function: Function, at: Option<Instruction>, in_kernel: bool) -> Self {
         Self {
             object: function.object,
+            at: at.filter(|_| function.name.is_none() && !function.inlined),
             name: function.name,
             inlined: function.inlined,
             in_kernel,
@@ -228,11 +240,17 @@ impl Seen {
         }
     }
 
-    /// Returns its name, for a person: `[unknown]` if it has none.
+    /// Returns its name, for a person: if it has none, the place of its instruction (`app+0x118c`), or `[unknown]`.
     pub fn title(&self) -> String {
-        let name = self.name.as_deref().unwrap_or("[unknown]");
         let inlined = if self.inlined { " (inlined)" } else { "" };
-        format!("{name}{inlined}")
+        match (&self.name, self.at) {
+            (Some(name), _) => format!("{name}{inlined}"),
+            (None, Some(Instruction::InFile(offset))) => {
+                format!("{}+{offset:#x}", self.short_object())
+            }
+            (None, Some(Instruction::InMemory(address))) => format!("{address:#x}"),
+            (None, None) => format!("[unknown]{inlined}"),
+        }
     }
 
     /// Returns the file's name without its directories.

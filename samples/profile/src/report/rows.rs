@@ -7,7 +7,7 @@ use serde::Serialize;
 use quipu_shell::terminal::escaped;
 
 use super::entries::{Entries, Entry};
-use super::profile::{EventProfile, Profile, Seen, Weight};
+use super::profile::{EventProfile, Instruction, Profile, Seen, Weight};
 use super::sort::{Key, USUAL};
 
 /// One line. Weights are of the function itself; `children-` those with what it called.
@@ -43,6 +43,9 @@ pub(crate) struct Identity<'a> {
     /// Absent where the function has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     symbol: Option<&'a str>,
+    /// Its offset in the object, or its address in memory of no file, if it has no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +87,9 @@ impl<'a> Identity<'a> {
             cpu: entry.task.cpu,
             object: tells(Key::Object).then_some(&*function.object),
             symbol: function.name.as_deref().filter(|_| of_symbol),
+            address: function.at.filter(|_| of_symbol).map(|at| match at {
+                Instruction::InFile(at) | Instruction::InMemory(at) => format!("{at:#x}"),
+            }),
             source: function
                 .source
                 .as_ref()
@@ -186,7 +192,10 @@ pub(super) fn separated(
             quoted(row.event),
             quoted(row.identity.command.unwrap_or_default()),
             quoted(row.identity.object.unwrap_or_default()),
-            quoted(row.identity.symbol.unwrap_or("[unknown]")),
+            match row.identity.symbol {
+                Some(symbol) => quoted(symbol),
+                None => quoted(&profile.functions.get(entry.function).title()),
+            },
         );
     }
 }

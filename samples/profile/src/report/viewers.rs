@@ -66,6 +66,8 @@ pub(super) fn write(options: &Options) -> Result<Profile, Failure> {
         force: options.shown.force,
         lines: true,
         parameters: true,
+        symbols: Some(&options.shown.symbols),
+        keeping: false,
     };
     let inline = Options {
         inline: true,

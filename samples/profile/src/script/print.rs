@@ -12,7 +12,10 @@ use quipu_perf_data::{
 use quipu_symbols::AddressOwner;
 
 use crate::pager::Pager;
-use crate::recording::{ChainFrame, Inlined, Place, Places, Replay, SampleSelection, Visit, owner};
+use crate::recording::{
+    ChainFrame, Inlined, Nameless, NamelessCounts, Place, Places, Replay, SampleSelection, Visit,
+    is_fault, owner,
+};
 use quipu_shell::Failure;
 use quipu_shell::terminal::escaped;
 
@@ -39,6 +42,7 @@ pub(super) struct Script {
     tracepoints: HashMap<u64, Tracepoint>,
     deltas: ReadDeltas,
     places: Places,
+    nameless: NamelessCounts,
     /// The call chain of a sample, kept for its memory.
     chain: Vec<ChainFrame>,
     text: String,
@@ -81,15 +85,15 @@ impl Visit for Script {
             return ControlFlow::Continue(());
         }
         let own = owner(sample.misc().cpu_mode(), pid);
-        if self.selection.is_of_functions() {
+        let is_of_functions = self.selection.is_of_functions();
+        if is_of_functions || sample.ip().is_some() {
             let ip = sample.ip().unwrap_or(0);
             let place = self.places.at(replay, own, ip);
-            if !self
-                .selection
-                .has_function(&place.code.object, place.code.symbol.as_deref())
-            {
+            let (object, symbol) = (&place.code.object, place.code.symbol.as_deref());
+            if is_of_functions && !self.selection.has_function(object, symbol) {
                 return ControlFlow::Continue(());
             }
+            self.nameless.note(&place, own);
         }
         let mut samples: Vec<(usize, Option<u64>)> = Vec::new();
         if read.is_empty() {
@@ -151,11 +155,17 @@ impl Script {
             tracepoints: tracepoints::of_file(features.tracing_data.as_deref()),
             deltas: ReadDeltas::default(),
             places: Places::default(),
+            nameless: NamelessCounts::default(),
             chain: Vec::new(),
             text: String::with_capacity(2 * MUCH),
             out,
             outcome: Ok(()),
         })
+    }
+
+    /// Returns the shares of samples whose functions have no names.
+    pub(super) fn nameless(&self) -> Vec<Nameless> {
+        self.nameless.shares()
     }
 
     /// Writes what is left. A reader that went away is no error.
@@ -462,11 +472,4 @@ fn source_line(
             escaped(&short(&place.code.object))
         ),
     };
-}
-
-/// Returns true for page faults of any sort (`sample_addr_correlates_sym`, `tools/perf/util/event.c`).
-fn is_fault(attr: &EventAttr) -> bool {
-    const SOFTWARE: u32 = 1;
-    const FAULTS: [u64; 3] = [2, 5, 6];
-    attr.event_type() == SOFTWARE && FAULTS.contains(&attr.config())
 }

@@ -12,6 +12,7 @@ pub(super) fn profile() -> Profile {
     let of = |object: &str, name: &str| Seen {
         object: object.into(),
         name: Some(name.into()),
+        at: None,
         inlined: false,
         in_kernel: false,
         source: None,

@@ -19,10 +19,12 @@ mod cut_chains;
 #[cfg(feature = "debuginfod")]
 mod debuginfod;
 mod diff;
+mod elsewhere;
 mod files;
 mod groups;
 mod jit;
 mod judge;
+mod kept_names;
 mod levels;
 mod names;
 mod off_cpu;

@@ -5,7 +5,7 @@ use quipu_symbols::AddressOwner;
 
 use crate::recording::{ChainFrame, Replay};
 
-use super::super::profile::{Functions, Seen};
+use super::super::profile::{Functions, Instruction, Seen};
 use super::super::sort::Key;
 use super::super::stacks::{AtAddress, ChainMode, FrameLists};
 use super::Loading;
@@ -164,6 +164,7 @@ impl Loading {
             return *known;
         }
         let in_kernel = owner == AddressOwner::Kernel;
+        let at = instruction(replay, owner, address);
         self.found.clear();
         replay
             .symbolizer
@@ -175,7 +176,7 @@ impl Loading {
         let places: Vec<u32> = found
             .map(|mut function| {
                 function.source = function.source.filter(|_| with_lines);
-                functions.place(Seen::new(function, in_kernel)) as u32
+                functions.place(Seen::new(function, at, in_kernel)) as u32
             })
             .collect();
         let list = self.lists.number(&places);
@@ -183,5 +184,20 @@ impl Loading {
             self.by_id.insert(id, list);
         }
         list
+    }
+}
+
+/// Returns the place of an instruction; `None` where no mapping is, as of what is taken for a caller and is none.
+fn instruction(replay: &Replay, owner: AddressOwner, address: u64) -> Option<Instruction> {
+    match owner {
+        AddressOwner::Kernel => Some(Instruction::InMemory(address)),
+        AddressOwner::Process(pid) => {
+            let mapped = replay.processes.mapping(pid, address)?;
+            Some(match mapped.file.is_anonymous() {
+                true => Instruction::InMemory(address),
+                false => Instruction::InFile(mapped.offset_of(address)),
+            })
+        }
+        _ => None,
     }
 }

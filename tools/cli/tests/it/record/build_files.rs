@@ -11,7 +11,7 @@ use crate::perf::perf;
 /// Functions with the numbers of their samples.
 type Functions = Vec<(String, u64)>;
 
-/// Returns the functions of a report made with a home directory, with the numbers of their samples, and what it warns of.
+/// Returns the functions of a report made with a home directory, with the numbers of their samples, and what it warns of the program.
 fn functions(bench: &Bench, home: &str) -> (Functions, String) {
     let output = quipu()
         .current_dir(bench.directory.path())
@@ -30,7 +30,12 @@ fn functions(bench: &Bench, home: &str) -> (Functions, String) {
         Some((name, line["samples"].as_u64()?))
     });
     let known = functions.filter(|(name, _)| ["hot", "warm"].contains(&name.as_str()));
-    (known.collect(), stderr(&output))
+    // Libraries may be stripped.
+    let warnings = stderr(&output);
+    let of_program = warnings
+        .lines()
+        .filter(|line| line.contains(&bench.program()));
+    (known.collect(), of_program.collect())
 }
 
 /// Returns a bench with a recording of its program, the functions of that, and its build id in hexadecimal.
@@ -40,7 +45,7 @@ fn recorded(test: &str) -> Option<(Bench, Functions, String)> {
         skip(test, "the compiler writes no build id");
         return None;
     };
-    bench.record_faults(&["-e", "page-faults:u", "-c", "1"]);
+    bench.record_faults(&["-e", "page-faults:u", "-c", "1", "--names", "none"]);
     let (all, _) = functions(&bench, "nowhere");
     assert_eq!(all.len(), 2, "{all:?}");
     let id = id.iter().map(|byte| format!("{byte:02x}")).collect();

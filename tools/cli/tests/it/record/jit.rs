@@ -8,7 +8,7 @@ use super::{Bench, quipu, skip, stderr};
 
 /// Makes functions in memory, lists them in a map or a jitdump, and calls them. Its processes are forked from each other, each with
 /// a function of its own, and call all that they have for 0.2 s.
-const COMPILER: &str = r#"
+pub(super) const COMPILER: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -218,6 +218,7 @@ fn while_it_runs(test: &str, bench: &Bench, start: &[&str]) -> Option<String> {
     let output = quipu()
         .current_dir(directory)
         .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "-p", &pid])
+        .args(["--names", "none"])
         .args(["--", "sleep", "0.4"])
         .output()
         .expect("it starts");

@@ -66,7 +66,8 @@ fn samples_of_functions_without_names_are_left_out_as_by_perf() {
     let Some(bench) = Bench::new(TEST) else {
         return;
     };
-    bench.record(&["-e", "page-faults:u", "-c", "1"], &bench.program());
+    let options = ["-e", "page-faults:u", "-c", "1", "--names", "none"];
+    bench.record(&options, &bench.program());
     let sum = |rows: &[serde_json::Value]| {
         let samples = rows.iter().map(|row| row["samples"].as_u64());
         samples.sum::<Option<u64>>().expect("numbers")
