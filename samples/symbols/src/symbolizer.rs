@@ -261,23 +261,6 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the files that are others than those that were recorded.
-    pub fn changed(&self) -> impl Iterator<Item = &str> {
-        self.changed.iter().map(String::as_str)
-    }
-
-    /// Returns the files that may be others than those that were recorded, and why.
-    pub fn doubtful(&self) -> impl Iterator<Item = (&str, Doubt)> {
-        let files = self.doubtful.iter();
-        files.map(|(path, doubt)| (path.as_str(), *doubt))
-    }
-
-    /// Returns the files that are there and were not read, and why: functions in them have no names.
-    pub fn left_out(&self) -> impl Iterator<Item = (&str, &LeftOut)> {
-        let files = self.left_out.iter().chain(&self.jit.left_out);
-        files.map(|(path, reason)| (path.as_str(), reason))
-    }
-
     /// Appends what is known of an address: the functions that were inlined there, the innermost
     /// first, and the function itself.
     ///

@@ -1,7 +1,8 @@
 //! Why functions have no names.
 
 use crate::kernel_space::UNKNOWN;
-use crate::locate::NotLocated;
+use crate::left_out::LeftOut;
+use crate::locate::{Doubt, NotLocated};
 use crate::mapped_file::{MappedFile, is_memory};
 use crate::no_names::NoNames;
 use crate::process_maps::as_path;
@@ -9,6 +10,23 @@ use crate::process_maps::as_path;
 use super::{GUEST, GUEST_KERNEL, Symbolizer};
 
 impl Symbolizer {
+    /// Returns the files that are others than those that were recorded.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        self.changed.iter().map(String::as_str)
+    }
+
+    /// Returns the files that may be others than those that were recorded, and why.
+    pub fn doubtful(&self) -> impl Iterator<Item = (&str, Doubt)> {
+        let files = self.doubtful.iter();
+        files.map(|(path, doubt)| (path.as_str(), *doubt))
+    }
+
+    /// Returns the files that are there and were not read, and why: functions in them have no names.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &LeftOut)> {
+        let files = self.left_out.iter().chain(&self.jit.left_out);
+        files.map(|(path, reason)| (path.as_str(), reason))
+    }
+
     /// Returns the reason why functions of an object of user mode have no names, as far as it was looked for: where the file is
     /// not there any more, the reason that there was when it was recorded.
     pub fn why_no_names(&self, object: &str) -> Option<NoNames> {
