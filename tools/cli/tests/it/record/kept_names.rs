@@ -135,7 +135,7 @@ fn a_recording_shows_the_same_without_the_programs() {
         Ok(hidden) => hidden,
         Err(reason) => return skip(TEST, reason),
     };
-    let words: Vec<_> = hidden.get_args().map(|word| word.to_owned()).collect();
+    let words: Vec<_> = hidden.get_args().map(ToOwned::to_owned).collect();
     let mut shown = Vec::new();
     for (at, options) in RECORDINGS.iter().enumerate() {
         for command in ["./app 150", "./jit map 1 0.15"] {
