@@ -106,7 +106,9 @@ impl Places {
             _ => None,
         };
         let from = read.map_or(0, |read| read.from);
-        let in_file = mapping.map_or(address, |mapping| {
+        // Memory of no file is known by its addresses, as to the compilers that list it in /tmp/perf-PID.map.
+        let in_file = mapping.filter(|mapping| !is_memory(&mapping.file.path));
+        let in_file = in_file.map_or(address, |mapping| {
             mapping.offset_of(address).wrapping_sub(from)
         });
         let offset = function.as_ref().and_then(|f| f.offset).unwrap_or(0);
