@@ -26,7 +26,7 @@ use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::no_names::NoNames;
 use crate::process_maps::{ProcessMaps, as_path, under};
 use crate::processes::Processes;
-use crate::recorded_symbols::{RecordedSymbols, RecordedTable};
+use crate::recorded_symbols::RecordedTable;
 use crate::unwind::{Architecture, ThreadState};
 
 /// Objects of addresses of a guest's kernel, of its processes, and of the hypervisor.

@@ -51,6 +51,7 @@ mod tests {
             let place = functions.place(Seen {
                 object: "bench".into(),
                 name: Some((*name).into()),
+                at: None,
                 inlined: false,
                 in_kernel: false,
                 source: None,
