@@ -131,7 +131,7 @@ pub struct Options {
           conflicts_with_all = ["pid", "tid", "user"], help_heading = "Where")]
     pub(crate) cgroup: Vec<PathBuf>,
     /// Sample the processes of a user, by name or number, that run now, and those that they start
-    #[arg(short, long, value_name = "USER", conflicts_with_all = ["pid", "tid", "all_cpus", "cpus"],
+    #[arg(short, long, alias = "uid", value_name = "USER", conflicts_with_all = ["pid", "tid", "all_cpus", "cpus"],
           help_heading = "Where")]
     pub(crate) user: Option<String>,
     /// Use a ring buffer for each thread, not for each CPU; threads that start later are left out
