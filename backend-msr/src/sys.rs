@@ -24,3 +24,15 @@ pub(crate) fn preempt_others() {
     // SAFETY: 0 is the calling thread; the struct is read for as long as the call takes.
     let _ = unsafe { libc::rtprio_thread(libc::RTP_SET, 0, &raw mut lowest) };
 }
+
+/// Returns an integer of the kernel's (sysctl(3)). The program sysctl(8) would be a child process, whose times and page
+/// faults are those of this process's children.
+#[cfg(any(target_os = "freebsd", target_os = "dragonfly"))]
+pub(crate) fn setting(name: &std::ffi::CStr) -> Option<i32> {
+    let (mut value, mut size) = (0_i32, size_of::<i32>());
+    let room = (&raw mut value).cast();
+    // SAFETY: the name ends with a NUL, and no more than `size` bytes are written to `value`; no new value is given.
+    let status =
+        unsafe { libc::sysctlbyname(name.as_ptr(), room, &raw mut size, std::ptr::null(), 0) };
+    (status == 0 && size == size_of::<i32>()).then_some(value)
+}

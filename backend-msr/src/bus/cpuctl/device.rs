@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -51,19 +50,10 @@ impl Cpuctl {
     }
 }
 
-/// Returns an integer of sysctl(8), which is asked for the reason of an error only.
-fn setting(name: &str) -> Option<i32> {
-    let output = Command::new("/sbin/sysctl")
-        .args(["-n", name])
-        .output()
-        .ok()?;
-    String::from_utf8_lossy(&output.stdout).trim().parse().ok()
-}
-
 fn settings() -> Settings {
     Settings {
         root: nix::unistd::geteuid().is_root(),
-        securelevel: setting("kern.securelevel"),
+        securelevel: crate::sys::setting(c"kern.securelevel"),
         ..Settings::default()
     }
 }
