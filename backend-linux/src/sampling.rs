@@ -62,7 +62,8 @@ cfg_if::cfg_if! {
         pub use counter::SampledCounter;
         pub use notices::{Losses, Throttled};
         pub use ring::Ring;
-        pub use sampler::{Sampler, Woken};
+        pub use quipu_hal::Woken;
+        pub use sampler::Sampler;
         pub use spec::{AuxAction, ExtraRecords, Rate, SampledEvent, SamplerFlags, SamplerSpec, Wakeup, WhenFull};
     }
 }

@@ -19,6 +19,7 @@ mod reading;
 mod scale;
 mod spec;
 mod target;
+mod woken;
 pub mod words;
 
 pub use backend::{Backend, Group, GroupReader, UserReads};
@@ -41,3 +42,4 @@ pub use reading::{Part, ReadBuf, Reading};
 pub use scale::{scale, total};
 pub use spec::{Attributes, EventSpec, GroupSpec, Precision};
 pub use target::{Target, TargetKinds};
+pub use woken::Woken;

@@ -57,10 +57,12 @@ pub use counts::{Counts, EventCount, EventId, MemberIndex};
 pub use event_set::EventSet;
 pub use measure::{Measurement, measure};
 pub use preset::{NoValue, Preset};
+#[cfg(feature = "sampling")]
+pub use quipu_hal::Woken;
 pub use reader::Reader;
 pub use request::IntoGroups;
 #[cfg(feature = "sampling")]
-pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder, Woken};
+pub use sampler::{Caller, Sample, SampleRate, Sampler, SamplerBuilder};
 pub use set_event::SetEvent;
 
 #[cfg(all(feature = "posix", unix))]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target};
+use quipu_hal::{Attributes, Error, ErrorKind, EventSpec, Result, Target, Woken};
 
 use crate::{IntoGroups, Machine, NativeEvents, SharedNativeEvents};
 
@@ -89,20 +89,6 @@ pub struct Caller {
     pub return_address: u64,
     /// True if it is in the kernel.
     pub in_kernel: bool,
-}
-
-/// The end of a [wait](Sampler::wait) for samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Woken {
-    /// As many samples as [`wake_after`](SamplerBuilder::wake_after) says are to be drained.
-    Data,
-    /// Every thread that was sampled has ended. The samples that are to be drained are the last.
-    Ended,
-    /// The time is over.
-    TimedOut,
-    /// A signal was caught.
-    Interrupted,
 }
 
 impl Sampler {

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_hal::{Error, ErrorKind, EventInfo, Result};
+use quipu_hal::{Error, ErrorKind, EventInfo, Result, Woken};
 use quipu_perf_data::RecordLayout;
 
 use super::counter::SampledCounter;
@@ -53,20 +53,6 @@ pub struct Sampler {
     rings: Vec<Ring>,
     /// The descriptors to wait for: a counter of each thread on each CPU, -1 once it has hung up.
     waiting: Vec<libc::pollfd>,
-}
-
-/// The end of a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Woken {
-    /// A ring has as much in it as was to be waited for.
-    Data,
-    /// Every thread that was sampled has ended. What is in the rings is all there will be.
-    Ended,
-    /// The time is over.
-    TimedOut,
-    /// A signal came.
-    Interrupted,
 }
 
 impl Sampler {

@@ -7,9 +7,9 @@ use std::iter::Empty;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use quipu_hal::{Error, ErrorKind, Result, Target};
+use quipu_hal::{Error, ErrorKind, Result, Target, Woken};
 
-use super::{Sample, SamplerBuilder, Woken};
+use super::{Sample, SamplerBuilder};
 
 /// A sampler that cannot be opened.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use quipu_hal::{MaxRate, Result, Target};
+use quipu_hal::{MaxRate, Result, Target, Woken};
 use quipu_linux::LinuxBackend;
 use quipu_linux::sampling::{
     self, Context, CpuMode, EventAttr, Periods, Rate, Record, SampleType, SamplerSpec, Wakeup,
 };
 
-use super::{Caller, Sample, SampleRate, SamplerBuilder, Woken, native_events};
+use super::{Caller, Sample, SampleRate, SamplerBuilder, native_events};
 use crate::backends::linux_with;
 
 /// Samples in a second where no rate is set.
@@ -136,13 +136,7 @@ impl Open {
 
     pub(super) fn wait_any(open: &mut [&mut Self], timeout: Option<Duration>) -> Result<Woken> {
         let mut samplers: Vec<_> = open.iter_mut().map(|open| &mut open.sampler).collect();
-        let woken = sampling::Sampler::wait_any(&mut samplers, timeout)?;
-        Ok(match woken {
-            sampling::Woken::Ended => Woken::Ended,
-            sampling::Woken::TimedOut => Woken::TimedOut,
-            sampling::Woken::Interrupted => Woken::Interrupted,
-            _ => Woken::Data,
-        })
+        sampling::Sampler::wait_any(&mut samplers, timeout)
     }
 
     pub(super) fn jumped(&self) -> u64 {
