@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quipu_perf_data::Sample;
 use quipu_symbols::{AddressOwner, MappedFile, build_id_of_this_kernel};
 
-use crate::recording::{ChainFrame, Input, Replay, Visit, owner};
+use crate::recording::{ChainFrame, Input, Replay, Visit};
 use quipu_shell::Failure;
 
 /// Place of the symbols of the kernel that runs.
@@ -85,7 +85,7 @@ impl HitFiles {
     }
 }
 
-fn hexadecimal(id: &[u8]) -> String {
+pub(crate) fn hexadecimal(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -96,7 +96,7 @@ struct Hits {
     in_kernel: bool,
     /// Files that were looked for.
     known: HashSet<Arc<MappedFile>>,
-    chain: Vec<ChainFrame>,
+    hits: Vec<ChainFrame>,
 }
 
 impl Hits {
@@ -137,18 +137,12 @@ impl Visit for Hits {
         event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        let pid = sample.thread().map_or(-1, |thread| thread.pid);
-        let own = owner(sample.misc().cpu_mode(), pid);
-        if let Some(ip) = sample.ip() {
-            self.note(replay, own, ip);
+        let mut hits = std::mem::take(&mut self.hits);
+        replay.hits(event, sample, &mut hits);
+        for hit in &hits {
+            self.note(replay, hit.owner, hit.address);
         }
-        let mut chain = std::mem::take(&mut self.chain);
-        chain.clear();
-        replay.chain(event, sample, (own, pid), &mut chain);
-        for frame in &chain {
-            self.note(replay, frame.owner, frame.address);
-        }
-        self.chain = chain;
+        self.hits = hits;
         ControlFlow::Continue(())
     }
 

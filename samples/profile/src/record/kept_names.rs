@@ -14,7 +14,7 @@ use quipu_symbols::{AddressOwner, Function};
 
 use super::name_cache;
 use super::options::NamesIn;
-use crate::recording::{ChainFrame, Input, Replay, Visit, is_fault, owner, owner_of_address};
+use crate::recording::{ChainFrame, Input, Replay, Visit, is_fault, owner_of_address};
 
 /// The longest time that is spent on a recording; names that were not looked up by then are not kept.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -115,7 +115,7 @@ fn found(path: &Path, place: NamesIn) -> Result<Found, String> {
         Ok(Hits {
             faults: events.iter().map(|event| is_fault(event.attr())).collect(),
             known: HashSet::new(),
-            chain: Vec::new(),
+            hits: Vec::new(),
             functions: Vec::new(),
             end: Instant::now() + LONGEST,
             is_over: false,
@@ -137,7 +137,7 @@ struct Hits {
     faults: Vec<bool>,
     /// Addresses in address spaces that were looked up.
     known: HashSet<(u64, u64)>,
-    chain: Vec<ChainFrame>,
+    hits: Vec<ChainFrame>,
     functions: Vec<Function>,
     end: Instant,
     /// True if the time was not enough.
@@ -171,23 +171,18 @@ impl Visit for Hits {
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
         let pid = sample.thread().map_or(-1, |thread| thread.pid);
-        let own = owner(sample.misc().cpu_mode(), pid);
-        if let Some(ip) = sample.ip() {
-            self.look_up(replay, own, ip);
+        let mut hits = std::mem::take(&mut self.hits);
+        replay.hits(event, sample, &mut hits);
+        for hit in &hits {
+            self.look_up(replay, hit.owner, hit.address);
+            if hit.is_return_address {
+                self.look_up(replay, hit.owner, hit.address.saturating_sub(1));
+            }
         }
+        self.hits = hits;
         if let (Some(address), Some(true)) = (sample.addr(), self.faults.get(event)) {
             self.look_up(replay, AddressOwner::Process(pid), address);
         }
-        let mut chain = std::mem::take(&mut self.chain);
-        chain.clear();
-        replay.chain(event, sample, (own, pid), &mut chain);
-        for frame in &chain {
-            self.look_up(replay, frame.owner, frame.address);
-            if frame.is_return_address {
-                self.look_up(replay, frame.owner, frame.address.saturating_sub(1));
-            }
-        }
-        self.chain = chain;
         for branch in sample.branches().iter().flat_map(BranchStack::iter) {
             for address in [branch.from, branch.to] {
                 self.look_up(replay, owner_of_address(address, pid), address);

@@ -3,7 +3,7 @@
 use quipu_perf_data::{Callchain, Context, RegisterAbi, Sample, SampleType};
 use quipu_symbols::{AddressOwner, ThreadState};
 
-use super::owner::owner_of;
+use super::owner::{owner, owner_of};
 use super::replay::Replay;
 
 /// Frames of a chain that is unwound (`PERF_MAX_STACK_DEPTH`, `include/uapi/linux/perf_event.h`).
@@ -24,6 +24,19 @@ impl Replay {
     pub(crate) fn has_plain_chains(&self, event: usize) -> bool {
         let copies = SampleType::STACK_USER;
         !self.call_stacks[event] && !self.layout(event).sample_type().contains(copies)
+    }
+
+    /// Replaces the content of `out` by the addresses that a sample hit: its own, if it has one, and its call chain.
+    pub(crate) fn hits(&mut self, event: usize, sample: &Sample<'_>, out: &mut Vec<ChainFrame>) {
+        let pid = sample.thread().map_or(-1, |thread| thread.pid);
+        let own = owner(sample.misc().cpu_mode(), pid);
+        out.clear();
+        out.extend(sample.ip().map(|address| ChainFrame {
+            owner: own,
+            address,
+            is_return_address: false,
+        }));
+        self.chain(event, sample, (own, pid), out);
     }
 
     /// Appends the call chain of a sample, the innermost frame first.

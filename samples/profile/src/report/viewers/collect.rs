@@ -11,6 +11,7 @@ use quipu_perf_data::{Error, EventAttr, Features, RawRecord, Record, RecordedEve
 use quipu_symbols::AddressOwner;
 use quipu_viewers::{Event, Frame, Marker, Recording, StackId, Task, Unit};
 
+use crate::hit_files::hexadecimal;
 use crate::recording::{Input, Places, Replay, Visit};
 use crate::script::tracepoints::{self, Tracepoint};
 
@@ -237,6 +238,6 @@ fn frame(seen: &Seen) -> Frame {
 
 fn note_build_id(recording: &mut Recording, path: &[u8], id: &[u8]) {
     let path: Arc<str> = String::from_utf8_lossy(path).into();
-    let build_id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    recording.build_ids.entry(path).or_insert(build_id);
+    let build_ids = &mut recording.build_ids;
+    build_ids.entry(path).or_insert_with(|| hexadecimal(id));
 }
