@@ -33,7 +33,7 @@ pub fn left_behind(command: Begun) -> Vec<String> {
     };
     let mut left: Vec<_> = all
         .iter()
-        .filter(|process| process.group == group && process.started >= command.started)
+        .filter(|process| process.group == group && command.is_before(process))
         .filter(|process| process.id != this && takes_orphans(process, &all))
         .collect();
     left.sort_by_key(|process| process.id);
@@ -45,6 +45,7 @@ pub fn left_behind(command: Begun) -> Vec<String> {
 /// The beginning of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Begun {
+    process: i32,
     /// When its process was made, in clock ticks after boot.
     started: u64,
     /// The number of processes that had been made on the machine.
@@ -56,17 +57,27 @@ impl Begun {
     pub fn of(process: i32) -> Option<Self> {
         let started = Process::read(process)?.started;
         let forks = tasks::forks();
-        Some(Self { started, forks })
+        Some(Self {
+            process,
+            started,
+            forks,
+        })
+    }
+
+    /// Returns true if a process was made after that of the command. Ticks are long enough for several.
+    fn is_before(&self, other: &Process) -> bool {
+        (self.started, self.process) < (other.started, other.id)
     }
 }
 
-/// Returns true if the parent of a process is one that takes orphans: this process where it is the first of a container, else
-/// an ancestor of it in another session, as init is. An ancestor in the same session has children of its own there.
+/// Returns true if the parent of a process is one that takes orphans: the first process of a machine or container, which may
+/// have begun no session, or an ancestor of this process in another session. Other ancestors in the same session have children
+/// of their own there.
 fn takes_orphans(process: &Process, all: &[Process]) -> bool {
-    let this = getpid().as_raw();
-    if this == 1 {
-        return process.parent == this;
+    if process.parent == 1 {
+        return true;
     }
+    let this = getpid().as_raw();
     let find = |id: i32| all.iter().find(|process| process.id == id);
     let session = find(this).map(|process| process.session);
     let ancestors = iter::successors(find(this), |process| find(process.parent));

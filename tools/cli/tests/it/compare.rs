@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -10,12 +11,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+/// Runs it in a process group of its own: other tests would see what a command leaves behind.
 fn compare(arguments: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("quipu").expect("cargo builds it");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_quipu"));
     command
         .env_remove("GITHUB_ACTIONS")
         .arg("compare")
-        .args(arguments);
+        .args(arguments)
+        .process_group(0);
     command.output().expect("it starts")
 }
 

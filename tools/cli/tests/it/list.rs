@@ -7,10 +7,10 @@ mod probe;
 mod report;
 mod selection;
 
-use std::io::Write as _;
-
 use assert_cmd::Command;
 use serde_json::Value;
+
+use crate::skip;
 
 fn quipu(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
@@ -148,7 +148,7 @@ fn knows_this_cpu(test: &str) -> bool {
     let text = stdout(&[]);
     let known = !text.contains("Native events: none listed");
     if !known {
-        let _ = writeln!(std::io::stderr(), "SKIP {test}: {text}");
+        skip(test, text);
     }
     known
 }
@@ -209,11 +209,10 @@ fn nothing_found_is_told_with_what_was_perhaps_meant() {
 fn tracepoints_are_probed_within_a_budget_and_the_rest_marked() {
     let entries = json(&["--all", "tracepoint"]);
     let Some(first) = entries.first() else {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIP tracepoints_are_probed_within_a_budget_and_the_rest_marked: no tracefs"
+        return skip(
+            "tracepoints_are_probed_within_a_budget_and_the_rest_marked",
+            "no tracefs",
         );
-        return;
     };
     assert_ne!(first["state"], "not probed");
     let known = ["opens", "refused", "not probed"];

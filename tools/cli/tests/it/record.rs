@@ -1,7 +1,5 @@
 //! `quipu record` and `quipu report`, end to end, and with perf(1) where it is there.
 
-use std::fmt::Display;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -11,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::printed::unwrapped;
+use crate::skip;
 
 mod annotate;
 mod branches;
@@ -61,11 +60,6 @@ int main(void) {
     return 7;
 }
 ";
-
-/// Says that a test is skipped.
-fn skip(test: &str, reason: impl Display) {
-    let _ = writeln!(std::io::stderr(), "SKIP {test}: {reason}");
-}
 
 /// The directory of a test, with the compiled program in it.
 struct Bench {

@@ -1,11 +1,11 @@
 //! `quipu report` of the kernel: its modules, BPF programs and guests, and which kernel it was.
 
 use std::fs;
-use std::io::Write as _;
 
 use quipu_perf_data::{BuildId, BuildIdOwner, Features, synthesized};
 
 use crate::report_of_chains::{ids, record, rows, words};
+use crate::skip;
 
 const START: u64 = 0xffff_ffff_8100_0000;
 const MODULE: u64 = 0xffff_ffff_c000_0000;
@@ -100,8 +100,7 @@ fn a_kernel_is_known_by_its_build_id_where_there_is_one() {
         (own_function(), quipu_symbols::build_id_of_this_kernel())
     else {
         let reason = "where the kernel is may not be seen, or it has no build ID";
-        let _ = writeln!(std::io::stderr(), "SKIP {TEST}: {reason}");
-        return;
+        return skip(TEST, reason);
     };
     let own = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).expect("readable");

@@ -1,7 +1,5 @@
 //! `quipu stat`, end to end.
 
-use std::io::Write as _;
-
 #[cfg(target_os = "linux")]
 mod ended_counters;
 mod exit_status;
@@ -25,6 +23,8 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use serde_json::Value;
+
+use crate::skip;
 
 /// Returns `quipu stat` with these arguments.
 fn stat(arguments: &[&str]) -> Command {
@@ -56,7 +56,7 @@ fn has_perf_events(test: &str) -> bool {
     let report = stderr(&run(&["-e", "page-faults:u", "-j", "--", "true"]));
     let able = report.contains("\"counter-value\"") && !report.contains("<not ");
     if !able {
-        let _ = writeln!(std::io::stderr(), "SKIP {test}: {}", report.trim());
+        skip(test, report.trim());
     }
     able
 }
@@ -66,7 +66,7 @@ fn can_count(test: &str, arguments: &[&str]) -> bool {
     let output = run(&[arguments, &["--", "true"]].concat());
     let able = output.status.code() != Some(125);
     if !able {
-        let _ = writeln!(std::io::stderr(), "SKIP {test}: {}", stderr(&output).trim());
+        skip(test, stderr(&output).trim());
     }
     able
 }

@@ -19,8 +19,8 @@ int main(void) {
 }
 ";
 
-/// Eight threads that sleep, wait for one lock and read what another one writes; each says at its end how many nanoseconds it
-/// was in there and not on a CPU, and for how many of them at most it could have run and had no CPU.
+/// Eight threads that sleep, wait for one lock and read what another one writes; each says at its end how many nanoseconds of
+/// its life it was not on a CPU, and for how many of them it could have run and had no CPU.
 const WAITS: &str = r"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -31,13 +31,12 @@ const WAITS: &str = r"
 enum { THREADS = 8, ROUNDS = 10 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int pipes[THREADS / 2][2];
-static struct { long id, waited, delayed; } all[THREADS];
+static struct { long id, born, waited, delayed; } all[THREADS];
 static long now(clockid_t clock) {
     struct timespec time;
     clock_gettime(clock, &time);
     return time.tv_sec * 1000000000L + time.tv_nsec;
 }
-static long off_cpu(void) { return now(CLOCK_MONOTONIC) - now(CLOCK_THREAD_CPUTIME_ID); }
 /* The second number of schedstat (Documentation/scheduler/sched-stats.rst). */
 static long delayed(void) {
     long delay = 0;
@@ -64,18 +63,20 @@ static void *run(void *number) {
     int own = (long)number;
     all[own].id = syscall(SYS_gettid);
     for (int i = 0; i < ROUNDS; i++) {
-        long delay = delayed(), before = off_cpu();
         wait_here(own);
-        all[own].waited += off_cpu() - before;
-        all[own].delayed += delayed() - delay;
         spin();
     }
+    all[own].delayed = delayed();
+    all[own].waited = now(CLOCK_MONOTONIC) - all[own].born - now(CLOCK_THREAD_CPUTIME_ID);
     return 0;
 }
 int main(void) {
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS / 2; i++) if (pipe(pipes[i])) return 1;
-    for (long i = 0; i < THREADS; i++) if (pthread_create(&threads[i], 0, run, (void *)i)) return 1;
+    for (long i = 0; i < THREADS; i++) {
+        all[i].born = now(CLOCK_MONOTONIC);
+        if (pthread_create(&threads[i], 0, run, (void *)i)) return 1;
+    }
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
     for (int i = 0; i < THREADS; i++) printf(`%ld %ld %ld\n`, all[i].id, all[i].waited, all[i].delayed);
     return 0;

@@ -1,11 +1,10 @@
 //! Counts in files: `quipu stat record` and `report`, beside perf where it is installed.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::{can_count, run, stderr};
+use super::{can_count, run, skip, stderr};
 
 /// Options, and a command.
 const CASES: [(&str, &[&str]); 6] = [
@@ -68,10 +67,6 @@ fn perf(arguments: &[&str]) -> Option<Output> {
     let mut perf = crate::perf::perf()?;
     let output = perf.arg("stat").args(arguments).output();
     Some(output.expect("it started before"))
-}
-
-fn skip(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIP {test}: {why}");
 }
 
 /// Returns what quipu and perf report of a file; none of perf where it does not start.

@@ -1,21 +1,16 @@
 //! Probes of programs that start others, which goes on as it does uncounted.
 
-use std::fmt::Display;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{json_rows, stderr};
+use super::{json_rows, skip, stderr};
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
 /// The probes of programs that there are in tracefs.
 const PROBES: &str = "/sys/kernel/tracing/uprobe_events";
-
-fn skip(test: &str, reason: impl Display) {
-    let _ = writeln!(std::io::stderr(), "SKIP {test}: {reason}");
-}
 
 /// Returns true if probes can be made here.
 fn has_probes(test: &str) -> bool {

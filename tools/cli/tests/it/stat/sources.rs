@@ -1,15 +1,13 @@
 //! Events other than a PMU's: probes, tracepoints with a condition, breakpoints. Each is counted
 //! exactly.
 
-use std::fmt::Display;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{has_perf_events, json_rows, run, stderr};
+use super::{has_perf_events, json_rows, run, skip, stderr};
 
 /// Calls a function 1000 times, each of which writes a variable, and asks for the session of two
 /// processes that cannot be.
@@ -26,10 +24,6 @@ int main(void) {
     return 7;
 }
 ";
-
-fn skip(test: &str, reason: impl Display) {
-    let _ = writeln!(std::io::stderr(), "SKIP {test}: {reason}");
-}
 
 /// Returns the compiled program, in a directory that goes when this is dropped.
 fn program(test: &str) -> Option<(TempDir, String)> {
