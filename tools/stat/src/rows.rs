@@ -212,11 +212,11 @@ impl Row {
     }
 
     /// Returns the share of the time that the counters ran, in percent; all of it where there was none, as perf
-    /// has it.
+    /// has it. Less than all of it is no more than 99.99, so that it does not look like all when it is rounded.
     pub fn percent_running(&self) -> f64 {
         match self.enabled {
-            0 => 100.0,
-            enabled => (self.running as f64 / enabled as f64 * 100.0).min(100.0),
+            enabled if self.running >= enabled => 100.0,
+            enabled => (self.running as f64 / enabled as f64 * 100.0).min(99.99),
         }
     }
 
@@ -273,13 +273,13 @@ pub(super) type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
 impl Row {
     /// Says why it was counted for a part of the time only, or not at all. What is left after a disturbance is too
-    /// little to estimate the rest from if it is less than a twentieth.
+    /// little to estimate the rest from if it is less than a quarter.
     pub(super) fn qualify(&mut self, disturbance: Option<&str>, turn: Option<Duration>) {
         let disturbance = disturbance.map(str::to_owned).or(self.disturbance.take());
         match (self.count, disturbance) {
             (Count::NotCounted, how) if self.reason.is_none() => self.reason = how,
             (Count::NotCounted | Count::Jumped, _) => {}
-            (_, Some(how)) if self.running.saturating_mul(20) < self.enabled => {
+            (_, Some(how)) if self.running.saturating_mul(4) < self.enabled => {
                 self.count = Count::NotCounted;
                 let share = self.percent_running();
                 self.reason = Some(format!("{how}; only {share:.2} % of the time was counted"));
