@@ -164,7 +164,7 @@ pub(crate) fn known(core_pmus: impl FnOnce() -> Vec<CorePmu>) -> &'static [Count
     static KEPT: OnceLock<Vec<CounterTest>> = OnceLock::new();
     static MADE: OnceLock<Vec<CounterTest>> = OnceLock::new();
     static OFF: OnceLock<bool> = OnceLock::new();
-    let is_off = || std::env::var_os(SWITCH).is_some_and(|switch| switch == "off");
+    let is_off = || quipu_environment::variable(SWITCH).is_some_and(|switch| switch == "off");
     if *OFF.get_or_init(is_off) {
         return &[];
     }
@@ -193,12 +193,12 @@ fn good(tests: Vec<Result<CounterTest>>) -> Vec<CounterTest> {
 /// Returns the place where results are kept.
 fn place() -> Option<Kept> {
     let user = geteuid();
-    // A program with the rights of another user trusts no environment.
+    // One with the rights of another user keeps nothing among the files of that user.
     if getuid() != user {
         return None;
     }
     let absolute = |name| {
-        let path = PathBuf::from(std::env::var_os(name)?);
+        let path = PathBuf::from(quipu_environment::variable(name)?);
         path.is_absolute().then_some(path)
     };
     let of_user = PathBuf::from(format!("/run/user/{user}"));

@@ -200,11 +200,11 @@ mod tests {
 
     #[test]
     fn the_other() {
-        let Some(path) = std::env::var_os(FILE) else {
+        let Some(path) = quipu_environment::variable(FILE) else {
             return;
         };
         let open = |write| OpenOptions::new().read(true).write(write).open(&path);
-        let kind = std::env::var(KIND).unwrap();
+        let kind = quipu_environment::text(KIND).unwrap();
         let file = open(kind == "write").unwrap();
         for byte in [0, 1, 2, 3, TURN] {
             match kind.as_str() {

@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use nix::unistd::{geteuid, getuid};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::control::call_error;
@@ -155,9 +154,7 @@ pub(crate) fn open_error(attempted: String, e: &io::Error) -> Error {
 /// driver.
 pub(crate) fn refuse_hazard() -> Result<()> {
     let cpu = instructions::cpu_facts().filter(|_| cfg!(target_os = "openbsd"));
-    // A program with the rights of another user trusts no environment.
-    let is_own = getuid() == geteuid();
-    let forced = std::env::var_os(OPEN_ANYWAY).filter(|_| is_own);
+    let forced = quipu_environment::variable(OPEN_ANYWAY);
     match cpu.and_then(|cpu| hazard(&cpu, forced.as_deref())) {
         Some(refusal) => Err(refusal),
         None => Ok(()),

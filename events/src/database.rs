@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use quipu_environment::variable;
 use quipu_events_format::name::select;
 use quipu_events_format::packed::{CpuView, Table};
 use quipu_events_format::shortened;
@@ -9,7 +10,6 @@ use quipu_hal::{Error, ErrorKind, Result, Scheme};
 use quipu_text::nearest_of;
 
 use crate::cpu_table::CpuTable;
-use crate::environment::variable;
 use crate::layers::{Layer, LayerFile, Layers};
 use crate::{description, metrics, uncore};
 

@@ -11,7 +11,6 @@ mod describe;
 mod description;
 mod details;
 mod encode;
-mod environment;
 mod event_map;
 #[cfg(feature = "files")]
 mod files;

@@ -33,7 +33,7 @@ pub(crate) fn located(object: &Path) -> PathBuf {
     let Some(name) = object.to_str().filter(|_| is_name) else {
         return object.to_owned();
     };
-    let in_path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = quipu_environment::variable("PATH").unwrap_or_default();
     let mut programs = std::env::split_paths(&in_path).map(|directory| directory.join(name));
     let library = format!("{name}.so");
     let libraries = LIBRARIES

@@ -67,7 +67,7 @@ impl Running {
                 std::collections::btree_map::Entry::Vacant(new) => {
                     let set = new.insert(Set::for_this_thread()?);
                     set.assign(event.component);
-                    if std::env::var_os("PAPI_MULTIPLEX").is_some() {
+                    if quipu_environment::variable("PAPI_MULTIPLEX").is_some() {
                         set.state |= MULTIPLEXING;
                     }
                     set

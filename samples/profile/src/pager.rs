@@ -20,15 +20,15 @@ pub(crate) enum Pager {
 impl Pager {
     /// Begins a pager, if standard output is a terminal and there is one: `PAGER`, of which `cat` and nothing mean none.
     pub(crate) fn begin(never: bool) -> Self {
-        let command = env::var("PAGER").unwrap_or_else(|_| USUAL.into());
+        let command = quipu_environment::text("PAGER").unwrap_or_else(|| USUAL.into());
         let is_none = matches!(command.trim(), "" | "cat");
-        let path = env::var_os("PATH").unwrap_or_default();
+        let path = quipu_environment::variable("PATH").unwrap_or_default();
         if never || is_none || !io::stdout().is_terminal() || !is_there(&command, &path) {
             return Self::Direct(io::stdout());
         }
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &command]).stdin(Stdio::piped());
-        if env::var_os("LESS").is_none() {
+        if quipu_environment::variable("LESS").is_none() {
             shell.env("LESS", "RFX");
         }
         match shell.spawn() {

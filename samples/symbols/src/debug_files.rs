@@ -1,7 +1,6 @@
 //! Debug information that lies apart from programs: by their build ids and by links in them; and copies of programs
 //! that tools keep (GDB's manual, "Debugging Information in Separate Files").
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -92,7 +91,7 @@ fn directory(variable: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option
 impl BuildFiles {
     /// Returns the paths for a build id on this machine.
     pub(crate) fn of(build_id: &[u8]) -> Self {
-        Self::by(build_id, |name| env::var_os(name))
+        Self::by(build_id, quipu_environment::variable)
     }
 
     /// Returns the paths for a build id with these variables of the environment.

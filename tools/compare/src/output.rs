@@ -89,7 +89,8 @@ fn pretty(object: &impl Serialize) -> String {
 
 /// Writes what a person should not overlook to standard error; in a workflow of GitHub as annotations.
 pub(crate) fn annotate(report: &Report) {
-    let in_workflow = std::env::var_os("GITHUB_ACTIONS").is_some_and(|set| set == "true");
+    let in_workflow =
+        quipu_environment::variable("GITHUB_ACTIONS").is_some_and(|set| set == "true");
     let say = |level: &str, text: &str| match in_workflow {
         // Line ends and % would end a command of a workflow or change it.
         true => {

@@ -62,7 +62,7 @@ fn is_any(program: &OsStr, condition: impl Fn(io::Result<fs::Metadata>) -> bool)
         return condition(fs::metadata(program));
     }
     // Without PATH the system has a default of its own.
-    env::var_os("PATH").is_none_or(|path| {
+    quipu_environment::variable("PATH").is_none_or(|path| {
         let mut directories = env::split_paths(&path);
         directories.any(|directory| condition(directory.join(program).metadata()))
     })

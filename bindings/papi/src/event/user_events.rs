@@ -1,9 +1,10 @@
 //! Events of the user's own, which the file named by `PAPI_USER_EVENTS_FILE` defines in the format of PAPI's `papi_events.csv`.
 
 use std::ffi::c_int;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 use std::sync::OnceLock;
-use std::{env, fs};
 
 use quipu::{Formula, NativeEvents};
 
@@ -41,11 +42,12 @@ static EVENTS: OnceLock<Vec<UserEvent>> = OnceLock::new();
 /// line, and left out.
 pub(crate) fn read() {
     EVENTS.get_or_init(|| {
-        let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) else {
+        let Some(path) = quipu_environment::variable(VARIABLE).filter(|path| !path.is_empty())
+        else {
             return Vec::new();
         };
         let shown = path.display();
-        match fs::read_to_string(&path) {
+        match read_bounded(Path::new(&path)) {
             Ok(text) => events_of(&text, &is_this_cpu, |line, reason| {
                 report(format_args!("{shown}, line {line}: {reason}"));
             }),
@@ -57,9 +59,27 @@ pub(crate) fn read() {
     });
 }
 
+/// Reads a file that is a regular one and not longer than any of such events could be.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    const LONGEST: u64 = 1 << 20;
+    let longer = |length: u64| io::Error::other(format!("{length} bytes, more than {LONGEST}"));
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    let length = File::open(path)?
+        .take(LONGEST + 1)
+        .read_to_string(&mut text)? as u64;
+    match length > LONGEST {
+        true => Err(longer(about.len())),
+        false => Ok(text),
+    }
+}
+
 fn report(line: std::fmt::Arguments<'_>) {
     // Standard error may be closed.
-    let _ = writeln!(std::io::stderr(), "PAPI error: {line}");
+    let _ = writeln!(io::stderr(), "PAPI error: {line}");
 }
 
 /// Returns the events, in the order of their codes.

@@ -45,7 +45,7 @@ pub(super) static REGIONS: Mutex<Vec<Arc<Mutex<Regions>>>> = Mutex::new(Vec::new
 pub(super) fn events() -> Outcome<&'static [RegionEvent]> {
     static EVENTS: OnceLock<Vec<RegionEvent>> = OnceLock::new();
     let events = EVENTS.get_or_init(|| {
-        let asked = std::env::var("PAPI_EVENTS").unwrap_or_default();
+        let asked = quipu_environment::text("PAPI_EVENTS").unwrap_or_default();
         let mut all: Vec<RegionEvent> = asked.split(',').filter_map(counted).collect();
         if all.is_empty() {
             let usual = ["PAPI_TOT_CYC", "perf::TASK-CLOCK"];

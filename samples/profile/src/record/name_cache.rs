@@ -1,6 +1,5 @@
 //! Copies of the programs that were hit, in perf's cache of build IDs (perf-buildid-cache(1)).
 
-use std::env;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
@@ -14,7 +13,7 @@ use crate::recording::Input;
 /// # Errors
 /// Why nothing more is copied.
 pub(super) fn fill(input: Input<'_>) -> Result<usize, String> {
-    let home = env::var_os("HOME").map(PathBuf::from);
+    let home = quipu_environment::variable("HOME").map(PathBuf::from);
     let home = home.filter(|home| home.is_absolute());
     let cache = home
         .ok_or("$HOME, of the cache, is not set")?

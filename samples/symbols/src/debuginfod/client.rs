@@ -1,6 +1,5 @@
 //! The client: what it asks, what it keeps, and how much time and room it takes.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -25,7 +24,7 @@ const UNTIL_ASKED_AGAIN: Duration = Duration::from_secs(600);
 /// Returns a file of a build, as [`super::fetch`].
 pub(super) fn fetch(build_id: &[u8], artifact: Artifact) -> Option<PathBuf> {
     static CLIENT: OnceLock<Option<Mutex<Client>>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| Client::new(|name| env::var_os(name)).map(Mutex::new));
+    let client = CLIENT.get_or_init(|| Client::new(quipu_environment::variable).map(Mutex::new));
     client.as_ref()?.lock().ok()?.fetch(build_id, artifact)
 }
 

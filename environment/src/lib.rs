@@ -1,46 +1,61 @@
-//! The environment, where it can be trusted.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
+use std::sync::OnceLock;
 use std::{env, io};
 
 /// `AT_SECURE` of the auxiliary vector (getauxval(3)).
 const AT_SECURE: usize = 23;
 
-/// Returns a variable of the environment, as secure_getenv(3) does: none in a program that was executed
-/// with rights which the one who set the variable may lack.
-pub(crate) fn variable(name: &str) -> Option<OsString> {
+/// Returns a variable of the environment, as secure_getenv(3) does: none in a program that was executed with rights which
+/// the one who set the variable may lack.
+///
+/// ```
+/// let pager = quipu_environment::variable("PAGER").unwrap_or_else(|| "less".into());
+/// # assert!(!pager.is_empty());
+/// ```
+pub fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|_| !has_more_rights())
 }
 
-/// Returns true in a set-user-ID or set-group-ID program, and on Linux in one with capabilities or a
-/// security label of its file as well.
-fn has_more_rights() -> bool {
+/// Returns a variable of the environment that is text.
+pub fn text(name: &str) -> Option<String> {
+    variable(name)?.into_string().ok()
+}
+
+/// Returns true in a set-user-ID or set-group-ID program, and on Linux in one with capabilities or a security label of its
+/// file as well.
+pub fn has_more_rights() -> bool {
     has_other_ids() || cfg!(any(target_os = "linux", target_os = "android")) && is_secure()
 }
 
-#[cfg(all(unix, feature = "files"))]
+#[cfg(unix)]
 fn has_other_ids() -> bool {
     use nix::unistd::{getegid, geteuid, getgid, getuid};
     getuid() != geteuid() || getgid() != getegid()
 }
 
-/// Returns false also in a build that reads no file which a variable names.
-#[cfg(not(all(unix, feature = "files")))]
+#[cfg(not(unix))]
 fn has_other_ids() -> bool {
     false
 }
 
-/// Returns what the kernel told at execve(2), which holds when the program has changed its ids since. A
-/// process that may not read it has more rights than its user.
+/// Returns what the kernel told at execve(2), which holds when the program has changed its ids since. A process that may
+/// not read it has more rights than its user.
 fn is_secure() -> bool {
-    let mut vector = Vec::with_capacity(4096);
-    let read = File::open("/proc/self/auxv").and_then(|mut file| file.read_to_end(&mut vector));
-    match read {
-        Ok(_) => says_secure(&vector),
-        Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
-    }
+    static SECURE: OnceLock<bool> = OnceLock::new();
+    *SECURE.get_or_init(|| {
+        let mut vector = Vec::with_capacity(4096);
+        let read = File::open("/proc/self/auxv").and_then(|mut file| file.read_to_end(&mut vector));
+        match read {
+            Ok(_) => says_secure(&vector),
+            Err(e) => e.kind() == io::ErrorKind::PermissionDenied,
+        }
+    })
 }
 
 /// Returns true if an auxiliary vector, pairs of a key and a value, has a value for `AT_SECURE`.
