@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::fcntl::OFlag;
 
-use crate::Failure;
+use crate::{Failure, terminal};
 
 /// The time between looks at whether a command has come.
 pub const INTERVAL: Duration = Duration::from_millis(10);
@@ -107,9 +107,20 @@ pub struct Control {
     accepted: &'static [(&'static str, Command)],
     /// The part of the next line that was read.
     line: Vec<u8>,
+    /// Set while a line is left out that is longer than any command.
+    is_too_long: bool,
+    /// The number of lines that were none of them.
+    strange: usize,
+    /// Set when an acknowledgement could not be written.
+    is_unread: bool,
 }
 
 impl Control {
+    /// The most bytes that are read in a turn. A line of them is no command.
+    const BLOCK: usize = 4096;
+    /// The number of lines that are warned of.
+    const WARNINGS: usize = 10;
+
     /// Opens the files for reading commands of a kind of measurement.
     ///
     /// # Errors
@@ -131,53 +142,135 @@ impl Control {
             acknowledgements: files.acknowledgements.as_deref().map(both).transpose()?,
             accepted: Command::of(purpose),
             line: Vec::new(),
+            is_too_long: false,
+            strange: 0,
+            is_unread: false,
         })
     }
 
-    /// Returns the next command, if one has come. Warns of what is none of them, and leaves it out.
-    pub fn next_command(&mut self) -> Result<Option<Command>, Failure> {
-        let mut byte = [0];
-        loop {
-            match self.commands.read(&mut byte) {
-                Ok(0) => return Ok(None),
-                Ok(_) if byte == *b"\n" => {}
-                Ok(_) => {
-                    self.line.push(byte[0]);
-                    continue;
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+    /// Returns the commands that have come, of one block: between two of them a measurement looks at what else happened,
+    /// however many there are. Warns of what is none of them, and leaves it out.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn commands(&mut self) -> Result<Vec<Command>, Failure> {
+        let mut block = [0; Self::BLOCK];
+        let read = loop {
+            match self.commands.read(&mut block) {
+                Ok(read) => break read,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break 0,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     return Err(Failure::new(format_args!(
                         "cannot read from --control: {e}"
                     )));
                 }
             }
-            let line = std::mem::take(&mut self.line);
-            let line = String::from_utf8_lossy(&line).trim().to_owned();
-            let mut accepted = self.accepted.iter();
-            if let Some((_, command)) = accepted.find(|(word, _)| *word == line) {
-                return Ok(Some(*command));
+        };
+        Ok(self.commands_in(&block[..read]))
+    }
+
+    /// Returns the commands whose lines end in a block.
+    fn commands_in(&mut self, block: &[u8]) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for part in block.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            let ends = part.ends_with(b"\n");
+            if self.line.len() > Self::BLOCK {
+                self.line.clear();
+                self.is_too_long = true;
             }
-            if !line.is_empty() {
-                let words: Vec<_> = self.accepted.iter().map(|(word, _)| *word).collect();
-                crate::terminal::warn(format_args!(
-                    "--control: {line:?} is none of {}",
-                    words.join(", ")
-                ));
+            if ends {
+                let line = std::mem::take(&mut self.line);
+                match std::mem::take(&mut self.is_too_long) {
+                    true => self.leave_out("a line of more than 4096 bytes"),
+                    false => commands.extend(self.command(&String::from_utf8_lossy(&line))),
+                }
             }
+        }
+        commands
+    }
+
+    fn command(&mut self, line: &str) -> Option<Command> {
+        let line = line.trim();
+        let mut accepted = self.accepted.iter();
+        let found = accepted.find(|(word, _)| *word == line);
+        if found.is_none() && !line.is_empty() {
+            self.leave_out(&format!("{line:?}"));
+        }
+        found.map(|(_, command)| *command)
+    }
+
+    /// Warns of a line that is no command.
+    fn leave_out(&mut self, line: &str) {
+        self.strange += 1;
+        let words: Vec<_> = self.accepted.iter().map(|(word, _)| *word).collect();
+        let words = words.join(", ");
+        if self.strange <= Self::WARNINGS {
+            terminal::warn(format_args!("--control: {line} is none of {words}"));
+        } else if self.strange == Self::WARNINGS + 1 {
+            terminal::warn(format_args!(
+                "--control: more lines that are none of {words} are left out without a word"
+            ));
         }
     }
 
-    /// Acknowledges that a command has been carried out.
+    /// Acknowledges that a command has been carried out. If a pipe is full, as one that is read by nobody, a warning says once
+    /// that it was not.
+    ///
+    /// # Errors
+    /// If it cannot be written for another reason.
     pub fn acknowledge(&mut self) -> Result<(), Failure> {
         let Some(file) = &mut self.acknowledgements else {
             return Ok(());
         };
-        file.write_all(b"ack\n").map_err(|e| {
-            Failure::new(format_args!(
-                "cannot acknowledge a command of --control: {e}"
-            ))
-        })
+        match file.write_all(b"ack\n") {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                if !std::mem::replace(&mut self.is_unread, true) {
+                    terminal::warn(
+                        "--control: the pipe for acknowledgements is full; commands are carried out without one",
+                    );
+                }
+                Ok(())
+            }
+            result => result.map_err(|e| {
+                Failure::new(format_args!(
+                    "cannot acknowledge a command of --control: {e}"
+                ))
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_however_their_lines_are_cut() {
+        let file = || File::open("/dev/null").expect("every system has it");
+        let mut control = Control {
+            commands: file(),
+            acknowledgements: None,
+            accepted: Command::of(Purpose::Record),
+            line: Vec::new(),
+            is_too_long: false,
+            strange: 0,
+            is_unread: false,
+        };
+        assert_eq!(control.commands_in(b"ena"), []);
+        assert_eq!(
+            control.commands_in(b"ble\n\nping \nfoo\nst"),
+            [Command::Enable, Command::Ping]
+        );
+        assert_eq!(control.commands_in(b"op\n"), [Command::Stop]);
+        assert_eq!(control.strange, 1);
+        // The end of a line that is too long is no command either.
+        for _ in 0..3 {
+            assert_eq!(control.commands_in(&[b' '; Control::BLOCK]), []);
+            assert!(control.line.len() <= Control::BLOCK);
+        }
+        assert_eq!(control.commands_in(b"ping\nping\n"), [Command::Ping]);
+        assert_eq!(control.strange, 2);
     }
 }

@@ -15,6 +15,8 @@ mod failure;
 #[cfg(target_os = "linux")]
 pub mod left_behind;
 pub mod numbers;
+#[cfg(unix)]
+pub mod output;
 pub mod reasons;
 #[cfg(unix)]
 pub mod signals;

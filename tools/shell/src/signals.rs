@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -13,6 +13,20 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level::pipe};
 
 use crate::Failure;
+
+/// The last signal that [`are_urgent`] has not seen.
+static UNSEEN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// Returns true if this process is asked to end at once: by SIGTERM or SIGHUP, or again by another signal.
+pub(crate) fn are_urgent() -> bool {
+    static WEIGHT: AtomicUsize = AtomicUsize::new(0);
+    let weight = match i32::try_from(UNSEEN.swap(0, Ordering::Relaxed)) {
+        Ok(0) | Err(_) => 0,
+        Ok(SIGTERM | SIGHUP) => 2,
+        Ok(_) => 1,
+    };
+    WEIGHT.fetch_add(weight, Ordering::Relaxed) + weight >= 2
+}
 
 /// The signals that end a measurement. A terminal sends SIGINT and SIGQUIT to the measured command as well. Those that
 /// come to this process alone are passed on to the command.
@@ -56,7 +70,9 @@ impl Signals {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
-            flag::register_usize(signal, Arc::clone(&signals.last), signal as usize)?;
+            for last in [&signals.last, &*UNSEEN] {
+                flag::register_usize(signal, Arc::clone(last), signal as usize)?;
+            }
             pipe::register(signal, waker.try_clone()?)?;
         }
         flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -72,6 +88,8 @@ impl Signals {
 
     /// Returns true if a signal asks the measurement to end.
     pub fn arrived(&self) -> bool {
+        // A second one counts if the first has been seen.
+        are_urgent();
         self.last().is_some()
     }
 

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use quipu_command::standard_error_was_closed;
 
 use quipu_shell::Failure;
+use quipu_shell::output::Output as Endable;
 use quipu_shell::terminal::{self, Layout};
 
 use super::aggregate::AggregateId;
@@ -133,12 +134,14 @@ impl Output {
         let file = file.or(descriptor);
         let (sink, layout): (Box<dyn Write>, Layout) = match &file {
             _ if options.quiet => (Box::new(io::sink()), Layout::PLAIN),
-            Some(path) if path.as_os_str() == "-" => (Box::new(io::stdout()), Layout::of_stdout()),
+            Some(path) if path.as_os_str() == "-" => {
+                (Box::new(Endable(io::stdout())), Layout::of_stdout())
+            }
             Some(path) => {
                 let file = open_file(path, append).map_err(|e| {
                     Failure::new(format_args!("cannot write {}: {e}", path.display()))
                 })?;
-                (Box::new(file), Layout::PLAIN)
+                (Box::new(Endable(file)), Layout::PLAIN)
             }
             None if standard_error_was_closed() => {
                 // A message on standard error would be lost like the report.
@@ -146,7 +149,7 @@ impl Output {
                 let _ = terminal::print(&format!("quipu: {why}\n"));
                 return Err(Failure::new(why));
             }
-            None => (Box::new(io::stderr()), Layout::of_stderr()),
+            None => (Box::new(Endable(io::stderr())), Layout::of_stderr()),
         };
         let format = if options.form.json {
             Format::Json
@@ -317,7 +320,7 @@ impl Output {
             self.failure = Some(Failure::new(format_args!(
                 "cannot write {path}: {error}; what it lacks is on standard error"
             )));
-            self.sink = Box::new(io::stderr());
+            self.sink = Box::new(Endable(io::stderr()));
             return self.write(text);
         }
         self.is_lost = true;

@@ -461,7 +461,7 @@ impl<'a> Session<'a> {
         let Some(control) = &mut self.control else {
             return Ok(());
         };
-        while let Some(command) = control.next_command()? {
+        for command in control.commands()? {
             match command {
                 Command::Enable => run.sets.enable()?,
                 Command::Disable => run.sets.disable()?,

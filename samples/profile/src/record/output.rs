@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{dup2_stdout, geteuid};
 use quipu_perf_data::{Compressor, Error, Features, RecordedEvent, StreamWriter, Writer};
 
-use quipu_shell::Failure;
+use quipu_shell::{Failure, output};
 
 /// The place that a recording is written to.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ pub struct Output {
 /// A form of the format.
 enum FileOrStream {
     File(Writer<File>),
-    Stream(StreamWriter<File>),
+    Stream(StreamWriter<output::Output<File>>),
 }
 
 impl Output {
@@ -132,7 +132,7 @@ impl Output {
         events: &[RecordedEvent],
         features: &Features,
     ) -> Result<Self, Failure> {
-        let writer = StreamWriter::new(output.0, events, features);
+        let writer = StreamWriter::new(output::Output(output.0), events, features);
         let fail = |e| Failure::new(format_args!("cannot write standard output: {e}"));
         let form = FileOrStream::Stream(writer.map_err(fail)?);
         Ok(Self::new(Destination::Stream, form))

@@ -220,7 +220,7 @@ impl<'a> Recorder<'a> {
             recording.samplers.iter().try_for_each(Sampler::enable)?;
         }
         if let Some(control) = &mut self.control {
-            while let Some(command) = control.next_command()? {
+            for command in control.commands()? {
                 match command {
                     Command::Enable => recording.samplers.iter().try_for_each(Sampler::enable)?,
                     Command::Disable => recording.samplers.iter().try_for_each(Sampler::disable)?,

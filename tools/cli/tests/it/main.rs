@@ -26,6 +26,8 @@ mod record;
 mod report;
 mod report_of_chains;
 mod report_of_kernel;
+#[cfg(unix)]
+mod stalled;
 #[cfg(target_os = "linux")]
 mod stat;
 #[cfg(unix)]
