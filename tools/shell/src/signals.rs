@@ -2,30 +2,44 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level::pipe};
 
 use crate::Failure;
 
-/// The last signal that [`are_urgent`] has not seen.
-static UNSEEN: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+/// The last signal, and a byte for each that has not been counted, of the first measurement.
+static ARRIVED: OnceLock<(Arc<AtomicUsize>, Arc<UnixStream>)> = OnceLock::new();
+/// The number of signals that have been counted.
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns true if this process is asked to end at once: by SIGTERM or SIGHUP, or again by another signal.
+/// Returns true if this process is asked to end at once: by SIGTERM or SIGHUP, or by a second signal.
 pub(crate) fn are_urgent() -> bool {
-    static WEIGHT: AtomicUsize = AtomicUsize::new(0);
-    let weight = match i32::try_from(UNSEEN.swap(0, Ordering::Relaxed)) {
-        Ok(0) | Err(_) => 0,
-        Ok(SIGTERM | SIGHUP) => 2,
-        Ok(_) => 1,
+    let Some((last, bytes)) = ARRIVED.get() else {
+        return false;
     };
-    WEIGHT.fetch_add(weight, Ordering::Relaxed) + weight >= 2
+    let is_there = || {
+        let mut streams = [PollFd::new(bytes.as_fd(), PollFlags::POLLIN)];
+        poll(&mut streams, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    };
+    while is_there() && count(bytes).is_ok() {}
+    let last = last.load(Ordering::Relaxed);
+    [SIGTERM, SIGHUP].contains(&(last as i32)) || COUNTED.load(Ordering::Relaxed) >= 2
+}
+
+/// Counts signals, waiting for one if none has arrived.
+fn count(mut bytes: &UnixStream) -> io::Result<()> {
+    let read = bytes.read(&mut [0; 8])?;
+    COUNTED.fetch_add(read, Ordering::Relaxed);
+    Ok(())
 }
 
 /// The signals that end a measurement. A terminal sends SIGINT and SIGQUIT to the measured command as well. Those that
@@ -33,8 +47,8 @@ pub(crate) fn are_urgent() -> bool {
 pub struct Signals {
     /// The last signal.
     last: Arc<AtomicUsize>,
-    /// Ends a sleep.
-    wake: UnixStream,
+    /// A byte for each signal, which ends a sleep.
+    wake: Arc<UnixStream>,
     /// The signal that the command has been told of, if it has to be told.
     passed_on: Option<i32>,
 }
@@ -61,18 +75,17 @@ impl Signals {
         let (wake, waker) = UnixStream::pair()?;
         let signals = Self {
             last: Arc::default(),
-            wake,
+            wake: Arc::new(wake),
             passed_on: None,
         };
+        ARRIVED.get_or_init(|| (Arc::clone(&signals.last), Arc::clone(&signals.wake)));
         for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
             // As nohup(1) has it, and then the command ignores it too. Shells without job control have SIGINT ignored in
             // the background, where it is meant for those who read a terminal.
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
-            for last in [&signals.last, &*UNSEEN] {
-                flag::register_usize(signal, Arc::clone(last), signal as usize)?;
-            }
+            flag::register_usize(signal, Arc::clone(&signals.last), signal as usize)?;
             pipe::register(signal, waker.try_clone()?)?;
         }
         flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -88,8 +101,6 @@ impl Signals {
 
     /// Returns true if a signal asks the measurement to end.
     pub fn arrived(&self) -> bool {
-        // A second one counts if the first has been seen.
-        are_urgent();
         self.last().is_some()
     }
 
@@ -109,7 +120,7 @@ impl Signals {
         let waited = self
             .wake
             .set_read_timeout(Some(timeout))
-            .and_then(|()| (&self.wake).read(&mut [0]));
+            .and_then(|()| count(&self.wake));
         if let Err(e) = waited
             && !matches!(
                 e.kind(),
