@@ -1,5 +1,7 @@
 //! Counts, with how sure they are.
 
+use std::fmt::{self, Write as _};
+
 use crate::{Error, ErrorKind, Result};
 
 /// A count over the whole time it was enabled, and how sure it is.
@@ -15,6 +17,12 @@ use crate::{Error, ErrorKind, Result};
 /// assert_eq!(count.value(), Some(3500));
 /// assert_eq!(count.exact(), None);
 /// assert!(count.is_estimate() && !count.is_complete());
+///
+/// // For people: with the mark of what it is.
+/// assert_eq!(scale(1000, 10, 10).to_string(), "1,000");
+/// assert_eq!(scale(1000, 10, 4).to_string(), "~2,500");
+/// assert_eq!(count.to_string(), "~3,500 (1 of 4 parts missing)");
+/// assert_eq!(scale(0, 10, 0).to_string(), "<not counted>");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -124,6 +132,31 @@ impl Count {
             Self::Partial { missing, .. } => missing,
             _ => 0,
         }
+    }
+}
+
+/// Writes the value for people, as `quipu stat` does: digits in groups of three, `~` before an estimate, the parts that
+/// are missing in parentheses, and `<not counted>` where there is no value.
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(value) = self.value() else {
+            return f.pad("<not counted>");
+        };
+        let mut text = String::new();
+        if self.is_estimate() {
+            text.push('~');
+        }
+        let digits = value.to_string();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        if let Self::Partial { missing, parts, .. } = self {
+            write!(text, " ({missing} of {parts} parts missing)")?;
+        }
+        f.pad(&text)
     }
 }
 

@@ -24,6 +24,7 @@ mod request;
 #[cfg(feature = "sampling")]
 mod sampler;
 mod set_event;
+mod table;
 
 cfg_if::cfg_if! {
     if #[cfg(any(

@@ -16,4 +16,5 @@ mod readers;
 mod sampler;
 #[cfg(all(unix, feature = "event-files", feature = "msr"))]
 mod selection;
+mod table;
 mod totals;
