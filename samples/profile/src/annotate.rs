@@ -16,9 +16,9 @@ use quipu_symbols::{CodeFile, NoCode, ReadFile};
 
 pub use options::Options;
 
-use crate::pager::Pager;
 use crate::recording::{Input, note_on_left_out};
 use quipu_shell::Failure;
+use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
 
 #[cfg(target_os = "linux")]

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 pub use options::Options;
 
-use crate::pager::Pager;
 use crate::report::{self, Entries, EventProfile, Key, Profile};
 use quipu_shell::Failure;
+use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
 
 use compute::Compute;

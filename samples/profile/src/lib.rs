@@ -7,7 +7,6 @@ pub mod annotate;
 pub mod archive;
 pub mod diff;
 mod hit_files;
-mod pager;
 mod progress;
 #[cfg(target_os = "linux")]
 pub mod record;

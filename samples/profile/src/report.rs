@@ -42,8 +42,8 @@ const USUAL_LIMIT: f64 = 0.1;
 
 use quipu_perf_data::Throttling;
 
-use crate::pager::Pager;
 use quipu_shell::Failure;
+use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
 
 use columns::Columns;

@@ -15,9 +15,9 @@ use quipu_perf_data::{Features, RecordedEvent};
 
 pub use options::Options;
 
-use crate::pager::Pager;
 use crate::recording::Input;
 use quipu_shell::Failure;
+use quipu_shell::pager::Pager;
 use quipu_shell::terminal;
 
 use fields::{Field, Fields};

@@ -1,11 +1,14 @@
 //! `quipu help`: topics and subcommands.
 
+use std::io;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
 use clap::{Args, Command};
 
 use quipu_shell::Failure;
-use quipu_shell::terminal;
+use quipu_shell::pager;
+use quipu_shell::terminal::Layout;
 
 /// The topics, each with its text.
 const TOPICS: [(&str, &str); 3] = [
@@ -50,7 +53,7 @@ pub(crate) fn run(options: &Options, mut command: Command) -> Result<ExitCode, F
                         "there is no help on {words:?}; topics are {topics}, and each subcommand"
                     ))
                 })?;
-                terminal::print(text).map_err(Failure::new)?;
+                pager::print(text, false).map_err(Failure::new)?;
                 return Ok(ExitCode::SUCCESS);
             }
         };
@@ -66,6 +69,15 @@ pub(crate) fn run(options: &Options, mut command: Command) -> Result<ExitCode, F
             "\nTopics: quipu help events, quipu help permissions, quipu help virtual-machines\n",
         );
     }
-    terminal::print(&text).map_err(Failure::new)?;
+    pager::print(&text, false).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the help that an option asked for on standard output.
+pub(crate) fn print(help: &StyledStr, layout: Layout) -> io::Result<()> {
+    let text = match layout.colour {
+        true => help.ansi().to_string(),
+        false => help.to_string(),
+    };
+    pager::print(&text, false)
 }

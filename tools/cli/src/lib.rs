@@ -24,14 +24,16 @@ mod perf;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use quipu::NativeEvents;
 
 use quipu_profile::{annotate, archive, diff, report, script};
 #[cfg(target_os = "linux")]
 use quipu_profile::{record, top};
+use quipu_shell::Failure;
 use quipu_shell::event_files::warn_of_files_left_out;
-use quipu_shell::{Failure, terminal};
+use quipu_shell::terminal::{self, Layout};
 #[cfg(unix)]
 use quipu_stat as stat;
 
@@ -54,7 +56,10 @@ where
                 return Failure::usage(advice).report();
             }
             // Help and version are errors of this kind too, and a reader may be gone.
-            let _ = error.print();
+            let _ = match error.kind() {
+                ErrorKind::DisplayHelp => help::print(&error.render(), Layout::of_stdout()),
+                _ => error.print(),
+            };
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Failure::USAGE));
         }
     };

@@ -10,6 +10,7 @@ mod native;
 pub mod probe;
 pub mod report;
 pub mod selection;
+pub mod short;
 mod uncore;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ use description::Descriptions;
 use metrics::Metrics;
 use native::Native;
 use quipu_shell::Failure;
-use quipu_shell::terminal::{self, Layout};
+use quipu_shell::pager;
+use quipu_shell::terminal::Layout;
 use selection::ListFilter;
 use uncore::Uncore;
 
@@ -49,7 +51,7 @@ pub(crate) struct Options {
     /// Kinds (hw, sw, tool, cache, raw, pmu, tracepoint, breakpoint) and parts of names; `*` stands for
     /// anything. Several words in quotes ("cache miss") are searched in descriptions too. `native` lists only the CPU's own events and presets, `uncore` those of the units
     /// outside of its cores, `metrics` and `metricgroups` what `quipu stat -M` measures, `cpus` the CPUs of
-    /// the event database
+    /// the event database. Without a word a terminal gets a short listing, and a pipe all of it, as does a terminal with `all`
     #[arg(value_name = "KIND|TEXT")]
     filters: Vec<String>,
 
@@ -77,6 +79,10 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Do not page on a terminal
+    #[arg(long)]
+    no_pager: bool,
+
     #[command(flatten)]
     choice: CpuChoice,
 }
@@ -87,7 +93,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let Some(text) = database(options)? {
         return options.write(&text);
     }
-    let selection = ListFilter::new(&options.filters);
+    let layout = options.layout();
+    let is_text = !options.json && !options.raw_dump;
+    let is_short = is_text && layout.width.is_some() && options.filters.is_empty() && !options.all;
+    let filters = match options.filters.as_slice() {
+        [all] if all == "all" => &[],
+        filters => filters,
+    };
+    let selection = ListFilter::new(filters);
     let mut catalog = Catalog::of_this_machine(&selection);
     let native = selection
         .is_of_any_kind()
@@ -103,10 +116,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut spent = None;
     probe::probe(&mut catalog.entries, &probe::open_here, &mut || {
         // The clock starts at the second tracepoint: the first is probed in any case.
-        spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
+        !is_short && spent.get_or_insert_with(Instant::now).elapsed() < TRACEPOINT_BUDGET
     });
-    let layout = options.layout();
-    let text = if options.json || options.raw_dump {
+    let text = if is_short {
+        let mut database = native.as_ref().map(Native::short).unwrap_or_default();
+        database.extend(uncore.as_ref().and_then(Uncore::short));
+        short::text(&catalog, &database, layout)
+    } else if !is_text {
         let mut native = native.as_ref().map(Native::entries).unwrap_or_default();
         native.extend(uncore.iter().flat_map(Uncore::entries));
         match options.raw_dump {
@@ -120,12 +136,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
         }
     } else {
         let descriptions = options.descriptions();
-        // Thousands of tracepoints would push everything else off the screen.
-        let fold = layout.width.is_some() && selection.is_everything() && !options.all;
-        let text = report::text(&catalog, options.all, fold, layout);
-        let native = native.map(|native| native.section(&selection, fold, descriptions, layout));
+        let text = report::text(&catalog, options.all, layout);
+        let native = native.map(|native| native.section(&selection, descriptions, layout));
         let mut native = native.unwrap_or_default();
-        native.extend(uncore.map(|uncore| uncore.section(fold, descriptions, layout)));
+        native.extend(uncore.map(|uncore| uncore.section(descriptions, layout)));
         // Between sections there is an empty line, but none before the first.
         let start = usize::from(text.is_empty() && native.starts_with('\n'));
         text + &native[start..]
@@ -156,7 +170,8 @@ impl Options {
         match self.output.as_deref() {
             Some(path) if path != Path::new("-") => std::fs::write(path, text)
                 .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?,
-            _ => terminal::print(text).map_err(Failure::new)?,
+            _ => pager::print(text, self.no_pager || self.json || self.raw_dump)
+                .map_err(Failure::new)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -238,7 +253,5 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
     if options.json {
         return Ok(Some(json_text(&native.objects())?));
     }
-    Ok(Some(
-        native.text(options.descriptions(), Layout::of_stdout()),
-    ))
+    Ok(Some(native.text(options.descriptions(), options.layout())))
 }

@@ -17,6 +17,7 @@ pub mod left_behind;
 pub mod numbers;
 #[cfg(unix)]
 pub mod output;
+pub mod pager;
 pub mod reasons;
 #[cfg(unix)]
 pub mod signals;

@@ -11,12 +11,12 @@ use quipu_perf_data::{
 };
 use quipu_symbols::AddressOwner;
 
-use crate::pager::Pager;
 use crate::recording::{
     ChainFrame, Inlined, Nameless, NamelessCounts, Place, Places, Replay, SampleSelection, Visit,
     is_fault, owner,
 };
 use quipu_shell::Failure;
+use quipu_shell::pager::Pager;
 use quipu_shell::terminal::escaped;
 
 use super::branches;

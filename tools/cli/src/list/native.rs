@@ -1,10 +1,10 @@
 //! The event database's part of the listing: native events and presets, and the CPUs there are.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use quipu::{Error, Event, EventSpec, Target};
 use quipu_events::{CpuTable, EventDetails, GeneralizedEvent, PresetEvent};
-use quipu_hal::SlotSet;
 use serde_json::{Value, json};
 
 use crate::encode::counters;
@@ -15,6 +15,7 @@ use quipu_shell::terminal::{Layout, table_lines};
 use super::description::{Descriptions, named};
 use super::probe::open_here;
 use super::selection::ListFilter;
+use super::short::ShortSection;
 
 /// Returns the CPUs of the database, one a line.
 pub(super) fn cpus(choice: &CpuChoice) -> Result<String, Failure> {
@@ -114,12 +115,10 @@ impl Native {
         ids.join(" and ")
     }
 
-    /// Returns the part of the whole listing, below the other kinds. Folded, an event has one line with
-    /// the names of its masks.
+    /// Returns the part of the whole listing, below the other kinds.
     pub(super) fn section(
         &self,
         selection: &ListFilter,
-        fold: bool,
         descriptions: Descriptions,
         layout: Layout,
     ) -> String {
@@ -140,13 +139,8 @@ impl Native {
             if let Some(error) = &self.refused {
                 let _ = writeln!(text, "  why:  {}", super::report::reason(error));
             }
-            if fold {
-                text += &folded(&cpu.events, layout);
-                text += "  `quipu list native` lists them with codes, masks and constraints.\n";
-            } else {
-                let events = cpu.events.iter();
-                text.extend(events.map(|event| described(event, descriptions, layout)));
-            }
+            let events = cpu.events.iter();
+            text.extend(events.map(|event| described(event, descriptions, layout)));
         }
         for cpu in &self.cpus {
             // Who searches for a preset is told why there is none.
@@ -158,15 +152,50 @@ impl Native {
             if presets.peek().is_some() {
                 let heading = format!("Presets on {}", cpu.table.id());
                 let _ = writeln!(text, "\n{}:", layout.bold(&heading));
-                let shown = if fold {
-                    Descriptions::None
-                } else {
-                    descriptions
-                };
-                text.extend(presets.map(|preset| preset_lines(preset, shown, layout)));
+                text.extend(presets.map(|preset| preset_lines(preset, descriptions, layout)));
             }
         }
         text
+    }
+
+    /// Returns the presets, metrics and native events of the CPUs as the short listing has them: with their names, if
+    /// they can be counted here.
+    pub(super) fn short(&self) -> Vec<ShortSection> {
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.table.name().to_owned());
+        let of_cpus = of_cpus.collect::<Vec<_>>().join(" and ");
+        let named = |filter, kind: &str, count: usize, names: BTreeSet<String>| {
+            let opens = self.refused.is_none();
+            ShortSection {
+                filter,
+                heading: format!("{kind} of {of_cpus}"),
+                names: names.into_iter().filter(|_| opens).collect(),
+                summary: match (&self.unknown, opens) {
+                    (Some(why), _) => why.to_string(),
+                    (None, true) => count.to_string(),
+                    (None, false) => format!("{count}, none available here"),
+                },
+            }
+        };
+        let mut short = Vec::new();
+        let presets = self.cpus.iter().flat_map(|cpu| &cpu.presets);
+        let with_formula = presets.filter(|preset| preset.formula.is_ok());
+        let presets: BTreeSet<String> = with_formula.map(|preset| preset.name.clone()).collect();
+        if !presets.is_empty() {
+            short.push(named("PAPI_", "Presets", presets.len(), presets));
+        }
+        let metrics = self.cpus.iter().flat_map(|cpu| cpu.table.metrics());
+        let metrics: BTreeSet<String> = metrics.map(|metric| metric.name).collect();
+        if !metrics.is_empty() {
+            short.push(named(
+                "metrics",
+                "Metrics (stat -M)",
+                metrics.len(),
+                metrics,
+            ));
+        }
+        let events = self.cpus.iter().map(|cpu| cpu.events.len()).sum();
+        short.push(named("native", "Native events", events, BTreeSet::new()));
+        short
     }
 
     /// Returns the full listing, CPU by CPU.
@@ -244,28 +273,6 @@ impl Native {
     }
 }
 
-/// Returns an event a line, with the names of its masks and the counters that all of them need.
-fn folded(events: &[EventDetails], layout: Layout) -> String {
-    let mut text = String::new();
-    for event in events.chunk_by(|a, b| a.event.eq_ignore_ascii_case(&b.event)) {
-        let name = &event[0].event;
-        let masks: Vec<&str> = event
-            .iter()
-            .map(|event| event.mask.as_str())
-            .filter(|mask| !mask.is_empty())
-            .collect();
-        let mut remark = masks.join(", ");
-        let countable = || event.iter().filter(|event| !event.needs_mask);
-        let slots = countable().map(|event| event.slots).reduce(SlotSet::union);
-        if let Some(counters) = slots.and_then(counters) {
-            let _ = write!(remark, " (counters {counters})");
-        }
-        let line = named(name, "  ", remark.trim_start(), layout.without_colour());
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
-}
-
 /// Returns a preset with its formula, or with the reason why it has none, which says what it counts.
 fn preset_lines(preset: &PresetEvent, descriptions: Descriptions, layout: Layout) -> String {
     match &preset.formula {
@@ -337,23 +344,4 @@ fn object(table: &CpuTable, event: &EventDetails) -> Value {
         "BriefDescription": event.description(),
         "PublicDescription": event.long_description(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use quipu_events::Database;
-
-    #[test]
-    fn folded_events_have_one_line_with_masks_and_counters() {
-        let table = Database::embedded().cpu("intel-p6").expect("it is there");
-        let mut events = table.events();
-        events.retain(|event| {
-            ["L2_LD", "FP_ASSIST", "SEGMENT_REG_LOADS"].contains(&event.event.as_str())
-        });
-        assert_eq!(
-            folded(&events, Layout::PLAIN),
-            "  FP_ASSIST  (counters 1)\n  L2_LD  E, I, M, MESI, S\n  SEGMENT_REG_LOADS\n"
-        );
-    }
 }

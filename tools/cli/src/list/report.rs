@@ -88,26 +88,9 @@ fn json_entry(entry: &ListedEvent) -> JsonEntry<'_> {
     json
 }
 
-/// Returns the listing for people; what does not open is in it if `all`. Folded, tracepoints are
-/// counted by system instead of listed.
-pub fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> String {
-    let mut report = Report {
-        out: String::new(),
-        layout,
-        all,
-        hints: BTreeSet::new(),
-    };
-    for kind in EventKind::ALL {
-        let entries: Vec<&ListedEvent> =
-            catalog.entries.iter().filter(|e| e.kind == kind).collect();
-        let unavailable = catalog.unavailable.iter().find(|(k, _)| *k == kind);
-        if !entries.is_empty() || unavailable.is_some() {
-            report.section(kind, &entries, fold && kind == EventKind::Tracepoint);
-        }
-        if let Some((_, error)) = unavailable {
-            report.why(error);
-        }
-    }
+/// Returns the listing for people; what does not open is in it if `all`.
+pub fn text(catalog: &Catalog, all: bool, layout: Layout) -> String {
+    let mut out = sections(catalog, &EventKind::ALL, all, layout);
     let refused = catalog.entries.iter().filter(|e| is_refused(e)).count();
     if refused > 0 && !all {
         let events = if refused == 1 {
@@ -117,7 +100,34 @@ pub fn text(catalog: &Catalog, all: bool, fold: bool, layout: Layout) -> String 
         };
         let rest =
             format!("\n{refused} {events} not available here; --all lists them with the reason.\n");
-        report.out.push_str(&rest);
+        out.push_str(&rest);
+    }
+    out
+}
+
+/// Returns the sections on some kinds.
+pub(super) fn sections(
+    catalog: &Catalog,
+    kinds: &[EventKind],
+    all: bool,
+    layout: Layout,
+) -> String {
+    let mut report = Report {
+        out: String::new(),
+        layout,
+        all,
+        hints: BTreeSet::new(),
+    };
+    for kind in kinds.iter().copied() {
+        let entries: Vec<&ListedEvent> =
+            catalog.entries.iter().filter(|e| e.kind == kind).collect();
+        let unavailable = catalog.unavailable.iter().find(|(k, _)| *k == kind);
+        if !entries.is_empty() || unavailable.is_some() {
+            report.section(kind, &entries);
+        }
+        if let Some((_, error)) = unavailable {
+            report.why(error);
+        }
     }
     report.out
 }
@@ -131,7 +141,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn section(&mut self, kind: EventKind, entries: &[&'a ListedEvent], fold: bool) {
+    fn section(&mut self, kind: EventKind, entries: &[&'a ListedEvent]) {
         if !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -140,9 +150,6 @@ impl<'a> Report<'a> {
         let common = common_refusal(entries);
         if let Some(error) = common {
             self.why(error);
-        }
-        if fold && !entries.is_empty() {
-            return self.systems(entries);
         }
         let shown: Vec<&ListedEvent> = entries
             .iter()
@@ -185,23 +192,6 @@ impl<'a> Report<'a> {
                 self.line(&self.faded(entry, &format!("{:indent$}{line}", "")));
             }
         }
-    }
-
-    /// Writes the systems of tracepoints, with how many each has.
-    fn systems(&mut self, entries: &[&ListedEvent]) {
-        let mut systems: Vec<(&str, usize)> = Vec::new();
-        for entry in entries {
-            let system = entry.name.split(':').next().unwrap_or_default();
-            match systems.last_mut() {
-                Some((last, count)) if *last == system => *count += 1,
-                _ => systems.push((system, 1)),
-            }
-        }
-        let all: Vec<String> = systems.iter().map(|(s, n)| format!("{s} ({n})")).collect();
-        for line in self.layout.wrap(&format!("in {}", all.join(", ")), 2) {
-            self.line(&format!("  {line}"));
-        }
-        self.line("  `quipu list tracepoint` lists them, `quipu list sched:` those of sched.");
     }
 
     /// Writes a reason with its hint, below a heading.
@@ -265,7 +255,7 @@ fn common_refusal<'a>(entries: &[&'a ListedEvent]) -> Option<&'a Error> {
 }
 
 /// Returns how many of the entries open, in words.
-fn summary(entries: &[&ListedEvent]) -> String {
+pub(super) fn summary(entries: &[&ListedEvent]) -> String {
     let count = |is: fn(&State) -> bool| entries.iter().filter(|e| is(&e.state)).count();
     let opens = count(|state| matches!(state, State::Opens(_)));
     let refused = count(|state| matches!(state, State::Refused(_)));

@@ -9,6 +9,7 @@ use quipu_shell::terminal::Layout;
 
 use super::description::{Descriptions, named};
 use super::selection::ListFilter;
+use super::short::ShortSection;
 
 /// The selected uncore events of some CPUs.
 pub(super) struct Uncore {
@@ -79,26 +80,33 @@ impl Uncore {
         self.cpus.iter().flat_map(of_cpu).collect()
     }
 
-    /// Returns the part of the whole listing, below the other kinds. Folded, a unit has one line.
-    pub(super) fn section(&self, fold: bool, descriptions: Descriptions, layout: Layout) -> String {
-        if !fold || self.cpus.is_empty() {
-            let text = self.text(descriptions, layout);
-            return if text.is_empty() {
-                text
-            } else {
-                format!("\n{text}")
-            };
+    /// Returns the part of the whole listing, below the other kinds.
+    pub(super) fn section(&self, descriptions: Descriptions, layout: Layout) -> String {
+        let text = self.text(descriptions, layout);
+        if text.is_empty() {
+            text
+        } else {
+            format!("\n{text}")
         }
-        let mut text = format!("\n{}:\n", layout.bold("Uncore events"));
-        for (_, events) in &self.cpus {
-            let mut units: Vec<&str> = events.iter().map(|event| event.pmu).collect();
-            units.sort_unstable();
-            for unit in units.chunk_by(|a, b| a == b) {
-                let _ = writeln!(text, "  {}  {} events", unit[0], unit.len());
-            }
-        }
-        text += "  `quipu list uncore` lists them with their terms.\n";
-        text
+    }
+
+    /// Returns the events as the short listing has them: how many of which units.
+    pub(super) fn short(&self) -> Option<ShortSection> {
+        let mut units: Vec<&str> = self
+            .cpus
+            .iter()
+            .flat_map(|(_, events)| events)
+            .map(|event| event.pmu)
+            .collect();
+        let events = units.len();
+        units.sort_unstable();
+        units.dedup();
+        (events > 0).then(|| ShortSection {
+            filter: "uncore",
+            heading: "Uncore events".to_owned(),
+            names: Vec::new(),
+            summary: format!("{events}, of {}", units.join(", ")),
+        })
     }
 
     /// Returns the events as objects of the whole listing.

@@ -296,3 +296,57 @@ fn metrics_and_their_groups_are_listed() {
     assert_eq!(listed[0]["ScaleUnit"], "1%");
     quipu(&["metrics", "--cpu", "intel-p5"]).assert().code(1);
 }
+
+/// Returns what `quipu` prints on a terminal of script(1) with a pager that marks the lines it pages.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(test: &str, arguments: &str) -> Option<String> {
+    let mut script = std::process::Command::new("script");
+    let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_quipu"));
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .env("PAGER", "sed s/^/paged:/");
+    match script.output() {
+        Ok(output) => Some(String::from_utf8_lossy(&output.stdout).replace('\r', "")),
+        Err(error) => {
+            skip(test, format_args!("no script(1): {error}"));
+            None
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_a_short_listing_in_a_pager() {
+    const TEST: &str = "a_terminal_gets_a_short_listing_in_a_pager";
+    let Some(short) = on_a_terminal(TEST, "list") else {
+        return;
+    };
+    assert!(
+        short.lines().all(|line| line.starts_with("paged:")),
+        "{short}"
+    );
+    assert!(
+        short.contains("\npaged:  quipu list tracepoint  Tracepoints: "),
+        "{short}"
+    );
+    let of = |arguments| on_a_terminal(TEST, arguments).expect("script(1) is there");
+    let all = of("list all --no-pager");
+    assert!(
+        !all.contains("paged:") && !all.contains("quipu list tracepoint"),
+        "{all}"
+    );
+    // The kinds are those of a pipe.
+    let headings = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with(' '));
+        let headings = lines.filter_map(|line| line.split_once(": "));
+        headings
+            .map(|(heading, _)| heading.to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(headings(&all), headings(&stdout(&[])));
+    assert!(of("list --json sw").starts_with("[\n"));
+    assert!(of("stat -h").starts_with("paged:"));
+    assert!(of("help permissions").starts_with("paged:"));
+}

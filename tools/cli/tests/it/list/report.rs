@@ -6,6 +6,7 @@ use quipu_cli::list::catalog::Catalog;
 use quipu_cli::list::entry::{ListedEvent, OpenedEvent, State};
 use quipu_cli::list::report::{json, text};
 use quipu_cli::list::selection::EventKind;
+use quipu_cli::list::short::{self, ShortSection};
 use quipu_shell::terminal::Layout;
 use serde_json::Value;
 
@@ -88,7 +89,7 @@ fn catalog() -> Catalog {
 #[test]
 fn what_opens_and_what_is_in_the_way() {
     assert_eq!(
-        text(&catalog(), false, false, Layout::PLAIN),
+        text(&catalog(), false, Layout::PLAIN),
         "\
 Hardware events: 2, none available here
   why:  no PMU
@@ -116,7 +117,7 @@ fn everything_with_its_reason_fits_a_narrow_terminal() {
         width: Some(48),
         ..Layout::PLAIN
     };
-    let all = text(&catalog(), true, true, layout);
+    let all = text(&catalog(), true, layout);
     assert_eq!(
         all,
         "\
@@ -136,8 +137,62 @@ Raw events: by pattern
   cpu/event=N/  event config:0-7
 
 Tracepoints: 3, 1 probed, all available here
-  in sched (2), irq (1)
-  `quipu list tracepoint` lists them, `quipu list sched:` those of sched.
+  sched:sched_switch
+  sched:sched_wakeup  (not probed)
+  irq:softirq_entry   (not probed)
+"
+    );
+}
+
+#[test]
+fn the_short_listing_has_a_line_for_each_other_kind() {
+    let named = |filter, heading: &str, names: &[&str], summary: &str| ShortSection {
+        filter,
+        heading: heading.to_owned(),
+        names: names.iter().map(|&name| name.to_owned()).collect(),
+        summary: summary.to_owned(),
+    };
+    let database = [
+        named(
+            "PAPI_",
+            "Presets of X",
+            &["PAPI_L1_DCM", "PAPI_TOT_INS"],
+            "2",
+        ),
+        named(
+            "native",
+            "Native events of X",
+            &[],
+            "375, none available here",
+        ),
+    ];
+    let mut catalog = catalog();
+    let error = Error::new(ErrorKind::NoSuchDevice, "read sysfs").with_reason("there is no /sys");
+    catalog.unavailable.push((EventKind::Pmu, error));
+    assert_eq!(
+        short::text(&catalog, &database, Layout::PLAIN),
+        "\
+Hardware events: 2, none available here
+  why:  no PMU
+  hint: end no PMU
+
+Software events: 2, 1 available here
+  page-faults  faults  page faults (user mode only)
+
+Presets of X: 2
+  PAPI_L1_DCM  PAPI_TOT_INS
+
+More, by the words that list it:
+  quipu list tool        Events of quipu stat: none listed
+  quipu list cache       Cache events: none listed
+  quipu list raw         Raw events: by pattern
+  quipu list breakpoint  Breakpoints: none listed
+  quipu list pmu         PMU events: there is no /sys
+  quipu list tracepoint  Tracepoints: 3 in 2 systems; quipu list sched: lists those of one
+  quipu list PAPI_       Presets of X: 2
+  quipu list native      Native events of X: 375, none available here
+  quipu list TEXT        events of every kind with TEXT in their names
+  quipu list all         everything; --all adds what is not available here, with the reasons
 "
     );
 }
@@ -149,7 +204,7 @@ fn colours_mark_headings_and_what_does_not_open() {
         colour: true,
         ..Layout::PLAIN
     };
-    let all = text(&catalog(), true, false, layout);
+    let all = text(&catalog(), true, layout);
     assert!(all.contains("\x1b[1mSoftware events\x1b[0m: 2"));
     assert!(all.contains("\x1b[2m  cycles    CPU cycles\x1b[0m\n"));
 }
@@ -164,7 +219,7 @@ fn kinds_that_cannot_be_listed_say_why() {
         unavailable: vec![(EventKind::Tracepoint, error)],
     };
     assert_eq!(
-        text(&catalog, false, true, Layout::PLAIN),
+        text(&catalog, false, Layout::PLAIN),
         "\
 Tracepoints: none listed
   why:  tracefs is not mounted

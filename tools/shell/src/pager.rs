@@ -12,14 +12,16 @@ const USUAL: &str = "less -RFX";
 
 /// Standard output, through a pager if it is a terminal.
 #[derive(Debug)]
-pub(crate) enum Pager {
+pub enum Pager {
+    /// The pager, which reads what is written.
     Paged(Child),
+    /// No pager.
     Direct(Stdout),
 }
 
 impl Pager {
     /// Begins a pager, if standard output is a terminal and there is one: `PAGER`, of which `cat` and nothing mean none.
-    pub(crate) fn begin(never: bool) -> Self {
+    pub fn begin(never: bool) -> Self {
         let command = quipu_environment::text("PAGER").unwrap_or_else(|| USUAL.into());
         let is_none = matches!(command.trim(), "" | "cat");
         let path = quipu_environment::variable("PATH").unwrap_or_default();
@@ -43,7 +45,7 @@ impl Pager {
     }
 
     /// Waits until all that was written has been read. A reader that went away is no error.
-    pub(crate) fn finish(self, written: io::Result<()>) -> io::Result<()> {
+    pub fn finish(self, written: io::Result<()>) -> io::Result<()> {
         match written.and_then(|()| self.wait()) {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
@@ -59,6 +61,13 @@ impl Pager {
             }
         }
     }
+}
+
+/// Writes a whole text to standard output, through a pager unless `never`. A reader that went away is no error.
+pub fn print(text: &str, never: bool) -> io::Result<()> {
+    let mut pager = Pager::begin(never);
+    let written = pager.write_all(text.as_bytes());
+    pager.finish(written)
 }
 
 /// Returns true if the program that a command begins with is in one of these directories: a pager that cannot be
