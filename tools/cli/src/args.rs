@@ -9,7 +9,7 @@ use quipu_profile::{annotate, archive, diff, report, script};
 #[cfg(target_os = "linux")]
 use quipu_profile::{record, top};
 
-use crate::{encode, events, generate, help, info, list};
+use crate::{complete, encode, events, generate, help, info, list};
 #[cfg(unix)]
 use crate::{msr, pctr};
 
@@ -122,8 +122,10 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Version,
     /// Write man pages or completions of shells into a directory
-    #[command(hide = true)]
     Generate(Deferred<generate::Options>),
+    /// Print the words that may stand where a shell completes one
+    #[command(hide = true, disable_help_flag = true)]
+    Complete(Deferred<complete::Options>),
 }
 
 #[cfg(test)]

@@ -5,11 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
-use clap_complete::Shell;
 
 use quipu_shell::Failure;
 
+const EXAMPLES: &str = "\
+Examples:
+  quipu generate man ~/.local/share/man/man1
+  quipu generate completions ./completions; then, for each shell that you use:
+    bash  cp completions/quipu.bash ~/.local/share/bash-completion/completions/quipu
+    zsh   cp completions/_quipu into a directory of $fpath
+    fish  cp completions/quipu.fish ~/.config/fish/completions/
+
+The completions of a shell run quipu, which knows the events, metrics and CPUs of the machine.";
+
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     /// The files to write
     kind: Product,
@@ -37,7 +47,7 @@ pub(crate) fn run(options: &Options, command: Command) -> Result<ExitCode, Failu
     fs::create_dir_all(directory).map_err(failed)?;
     match options.kind {
         Product::Man => man(directory, command),
-        Product::Completions => completions(directory, command),
+        Product::Completions => completions(directory),
     }
     .map_err(failed)?;
     Ok(ExitCode::SUCCESS)
@@ -47,9 +57,14 @@ fn man(directory: &Path, command: Command) -> std::io::Result<()> {
     clap_mangen::generate_to(command.disable_help_subcommand(true), directory)
 }
 
-fn completions(directory: &Path, mut command: Command) -> std::io::Result<()> {
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "quipu", directory)?;
+/// Writes scripts that ask `quipu complete` for words, and the shell for those of a measured command.
+fn completions(directory: &Path) -> std::io::Result<()> {
+    for (name, script) in [
+        ("quipu.bash", include_str!("generate/quipu.bash")),
+        ("_quipu", include_str!("generate/quipu.zsh")),
+        ("quipu.fish", include_str!("generate/quipu.fish")),
+    ] {
+        fs::write(directory.join(name), script)?;
     }
     Ok(())
 }

@@ -73,6 +73,11 @@ pub(crate) fn run(options: &Options, mut command: Command) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the names of the topics.
+pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
+    TOPICS.into_iter().map(|(topic, _)| topic)
+}
+
 /// Prints the help that an option asked for on standard output.
 pub(crate) fn print(help: &StyledStr, layout: Layout) -> io::Result<()> {
     let text = match layout.colour {

@@ -8,6 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod complete;
 mod encode;
 mod events;
 mod generate;
@@ -93,6 +94,7 @@ where
         Command::Pctr(options) => pctr::run(&options),
         Command::Help(options) => help::run(&options, Cli::command()),
         Command::Generate(options) => generate::run(&options, Cli::command()),
+        Command::Complete(options) => complete::run(&options, Cli::command()),
         Command::Version => {
             let version = format!("quipu {}\n", env!("CARGO_PKG_VERSION"));
             let printed = terminal::print(&version).map_err(Failure::new);

@@ -2,6 +2,8 @@
 
 #[cfg(unix)]
 mod compare;
+#[cfg(unix)]
+mod completions;
 mod events;
 #[cfg(all(
     target_os = "linux",
