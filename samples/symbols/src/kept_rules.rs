@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Rules> {
             _ => Format::Dwarf64,
         },
     };
-    if ![4, 8].contains(&encoding.address_size) || !(2..=5).contains(&encoding.version) {
+    if ![4, 8].contains(&encoding.address_size) || !(1..=5).contains(&encoding.version) {
         return None;
     }
     let is_signal = input.number()? != 0;
@@ -130,7 +130,8 @@ mod tests {
             encoding: Encoding {
                 address_size: 8,
                 format: Format::Dwarf32,
-                version: 4,
+                // That of `.eh_frame`.
+                version: 1,
             },
         };
         let bytes = to_bytes(&rules).expect("short");
