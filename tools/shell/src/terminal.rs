@@ -77,6 +77,19 @@ impl Layout {
         self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
+    /// Returns the text as of most interest.
+    pub fn red<'a>(self, text: &'a str) -> Cow<'a, str> {
+        self.styled(AnsiColor::Red.on_default(), text)
+    }
+
+    /// Returns the beginning of a line that fits; without a width all of it.
+    pub fn fitted<'a>(self, line: &'a str) -> Cow<'a, str> {
+        match self.width {
+            Some(width) => shortened(line, width),
+            None => line.into(),
+        }
+    }
+
     fn styled<'a>(self, style: Style, text: &'a str) -> Cow<'a, str> {
         if self.colour && !text.is_empty() {
             Cow::Owned(format!("{style}{text}{style:#}"))
@@ -152,6 +165,17 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Returns a text of at most so many characters: what is longer is cut, and ends with an ellipsis.
+pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(width) {
+        None => text.into(),
+        Some(_) => {
+            let kept = text.chars().take(width.saturating_sub(1));
+            kept.chain((width > 0).then_some('…')).collect()
+        }
+    }
+}
+
 /// Writes a whole text to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> io::Result<()> {
     print_to_reader(text).map(|_| ())
@@ -200,6 +224,14 @@ mod tests {
         let evil = "a\x1b[31m\n\u{9b}2J\u{202e}b\x7f";
         assert_eq!(escaped(evil), r"a\x1b[31m\n\x9b2J\u{202e}b\x7f");
         assert!(matches!(escaped("größe · f<T>()"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_is_too_long_ends_with_an_ellipsis() {
+        for (width, expected) in [(5, "größe"), (4, "grö…"), (1, "…"), (0, "")] {
+            assert_eq!(shortened("größe", width), expected);
+        }
+        assert_eq!(Layout::PLAIN.fitted("größe"), "größe");
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Output {
             begun: false,
             picture: options.form.plot.clone().map(Picture::new),
             text: String::new(),
-            columns: text::Columns::default(),
+            columns: text::Columns::new(layout),
         })
     }
 

@@ -20,6 +20,8 @@ const METRIC_WIDTH: usize = 9;
 const METRIC_UNIT_WIDTH: usize = 14;
 const TIME_WIDTH: usize = 16;
 const TIMES_WIDTH: usize = 18;
+/// The columns of a line of an interval, and of repeated runs.
+const WIDEST_LINE: usize = 96;
 /// The mark of a metric that is beyond its threshold.
 const ATTENTION: &str = "over the threshold";
 /// The width of notes if there is no terminal.
@@ -35,11 +37,16 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
             report.runs
         );
     }
-    let _ = writeln!(out, "\n {}:\n", layout.bold(&title));
+    title.push(':');
+    out.push('\n');
+    for line in layout.wrap(&title, 1) {
+        let _ = writeln!(out, " {}", layout.bold(&line));
+    }
+    out.push('\n');
     if metric_only {
         MetricTable::of(&report.rows).text(out, Of::All, true, layout);
     } else {
-        Columns::default().rows(out, &report.rows, false, layout);
+        Columns::new(layout).rows(out, &report.rows, false, layout);
     }
     if !report.rows.is_empty() {
         out.push('\n');
@@ -104,20 +111,26 @@ const METRIC: usize = 5;
 /// The widths of the columns of rows, as wide as those of all rows that were written so far.
 pub struct Columns {
     widths: [usize; 6],
+    time_width: usize,
     /// Room for the text of the time that each line begins with.
     time: String,
 }
 
-impl Default for Columns {
-    fn default() -> Self {
+impl Columns {
+    /// Returns the widths before the first row: less on a terminal on which the lines of intervals and repeated runs would not fit.
+    pub fn new(layout: Layout) -> Self {
+        let is_narrow = layout.width.is_some_and(|width| width < WIDEST_LINE);
+        let (value, name, metric, time_width) = match is_narrow {
+            true => (12, 16, 7, 13),
+            false => (VALUE_WIDTH, NAME_WIDTH, METRIC_WIDTH, TIME_WIDTH),
+        };
         Self {
-            widths: [0, VALUE_WIDTH, UNIT_WIDTH, NAME_WIDTH, 0, METRIC_WIDTH],
+            widths: [0, value, UNIT_WIDTH, name, 0, metric],
+            time_width,
             time: String::new(),
         }
     }
-}
 
-impl Columns {
     /// Appends the rows of an interval, under a heading if they are to have one.
     pub fn interval(
         &mut self,
@@ -129,7 +142,7 @@ impl Columns {
     ) {
         self.time.clear();
         push_fixed(&mut self.time, time, 9, false);
-        let missing = TIME_WIDTH.saturating_sub(self.time.len());
+        let missing = self.time_width.saturating_sub(self.time.len());
         insert_spaces(&mut self.time, 0, missing);
         self.time.push(' ');
         self.rows(out, rows, heading, layout);
@@ -156,12 +169,13 @@ impl Columns {
     fn heading(&self, out: &mut String, rows: &[Row], layout: Layout) {
         let places = rows.first().and_then(|row| row.place.kind());
         let heading = format!(
-            "{:<16} {:<place$}{:>value$} {:<unit$} {}",
-            "#           time",
+            "{:<time$} {:<place$}{:>value$} {:<unit$} {}",
+            format_args!("#{:>1$}", "time", self.time_width - 1),
             places.unwrap_or_default().replace("cpu", "CPU"),
             "counts",
             "unit",
             "event",
+            time = self.time_width,
             place = self.widths[PLACE],
             value = self.widths[VALUE],
             unit = self.widths[UNIT],

@@ -42,7 +42,7 @@ fn cores_of_a_cgroup() {
 #[test]
 fn an_interval_with_its_heading() {
     let mut out = String::new();
-    let mut columns = Columns::default();
+    let mut columns = Columns::new(Layout::PLAIN);
     columns.interval(&mut out, 0.25, &sample::exact().rows, true, Layout::PLAIN);
     columns.interval(
         &mut out,
@@ -52,6 +52,27 @@ fn an_interval_with_its_heading() {
         Layout::PLAIN,
     );
     insta::assert_snapshot!(out);
+}
+
+#[test]
+fn lines_are_narrower_where_the_terminal_is() {
+    let mut all = String::new();
+    for width in [80, 120] {
+        let layout = Layout {
+            width: Some(width),
+            ..Layout::PLAIN
+        };
+        let mut out = String::new();
+        let mut columns = Columns::new(layout);
+        columns.interval(&mut out, 0.25, &sample::exact().rows, true, layout);
+        report(&mut out, &sample::repeated(), false, layout);
+        report(&mut out, &sample::per_core(), false, layout);
+        for line in out.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        all += &format!("{width} columns\n{out}");
+    }
+    insta::assert_snapshot!(all);
 }
 
 #[test]
