@@ -63,7 +63,6 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let named = options.symbol.as_ref().or(options.function.as_ref());
     selection.names.symbols.extend(named.cloned());
     let is_named = !selection.names.symbols.is_empty();
-    let selection = selection.selection()?;
     let input = Input {
         path: &options.input,
         force: options.force,
@@ -72,6 +71,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         symbols: Some(&options.symbols),
         keeping: false,
     };
+    input.find_functions(&mut selection.names.symbols)?;
+    let selection = selection.selection()?;
     let begin = |events: &[RecordedEvent], _: &Features, names: &[String]| {
         Ok(Loading::new(selection, events, names))
     };

@@ -6,6 +6,7 @@
 pub mod annotate;
 pub mod archive;
 pub mod diff;
+mod fitted;
 mod hit_files;
 mod progress;
 #[cfg(target_os = "linux")]

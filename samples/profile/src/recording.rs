@@ -1,7 +1,9 @@
 //! Recordings: opening one, and going through its records in the order of their times.
 
 mod chain;
+mod cut_chain;
 mod deferred;
+mod function_names;
 mod input;
 mod kernel;
 mod listed;
@@ -13,8 +15,10 @@ mod places;
 mod replay;
 mod selection;
 mod symbol_options;
+mod visit;
 
 pub(crate) use chain::ChainFrame;
+pub(crate) use cut_chain::{ChainSource, FrameKind};
 pub(crate) use input::Input;
 #[cfg(unix)]
 pub use input::name;
@@ -23,8 +27,9 @@ pub(crate) use no_names::{Nameless, NamelessCounts, note_on_left_out};
 pub use open::reader;
 pub(crate) use owner::{is_fault, owner, owner_of_address};
 pub(crate) use places::{Inlined, Place, Places};
-pub(crate) use replay::{Replay, Visit};
+pub(crate) use replay::Replay;
 #[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{SampleSelection, SelectionOptions};
 pub(crate) use symbol_options::SymbolOptions;
+pub(crate) use visit::Visit;

@@ -2,6 +2,7 @@
 
 mod callers;
 mod columns;
+mod cut_chains;
 mod entries;
 mod flamegraph;
 mod folded;
@@ -15,11 +16,15 @@ mod sort;
 mod stacks;
 mod text;
 mod threads;
+mod unit;
 mod viewers;
 
 use std::io::Write;
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
+pub(crate) use columns::HOT;
+pub use cut_chains::CutChains;
 pub(crate) use entries::{Entries, Entry};
 pub(crate) use flamegraph::draw;
 pub(crate) use folded::path;
@@ -34,6 +39,7 @@ pub use profile::{
 };
 pub(crate) use rows::{Identity, rounded};
 pub(crate) use sort::{Key, keys};
+pub(crate) use unit::seconds;
 #[cfg(target_os = "linux")]
 pub(crate) use viewers::ViewerOptions;
 
@@ -45,6 +51,8 @@ use quipu_perf_data::Throttling;
 use quipu_shell::Failure;
 use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
+
+use crate::recording::Input;
 
 use columns::Columns;
 use options::Format;
@@ -91,6 +99,7 @@ pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Ve
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let columns = Columns::new(options)?;
     let keys = &columns.keys;
+    let options = &with_functions(options)?;
     let callers = options
         .call_graph
         .as_deref()
@@ -196,6 +205,26 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the options with the names of the functions that are meant.
+///
+/// # Errors
+/// If there are none.
+fn with_functions(options: &Options) -> Result<Options, Failure> {
+    let mut found = options.clone();
+    let input = Input {
+        path: &options.input,
+        force: options.shown.force,
+        lines: options.inline || !options.viewers.is_empty(),
+        parameters: true,
+        symbols: Some(&options.shown.symbols),
+        keeping: false,
+    };
+    if !options.header_only {
+        input.find_functions(&mut found.shown.selection.names.symbols)?;
+    }
+    Ok(found)
+}
+
 /// Returns the events that are reported.
 ///
 /// # Errors
@@ -242,6 +271,8 @@ fn notes_on_events(events: &[&EventProfile]) -> Vec<String> {
         notes.extend(throttled.map(|throttled| format!("{} {throttled}", event.name)));
         let jumped = jumped(event.jumped);
         notes.extend(jumped.map(|jumped| format!("{}: {jumped}", event.name)));
+        let cut = event.cut.as_ref();
+        notes.extend(cut.map(|cut| format!("{}: {cut}; {}", event.name, cut.remedy())));
     }
     notes
 }

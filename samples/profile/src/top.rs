@@ -146,7 +146,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         if profile.live.has_ended() {
             // The screen is gone with its terminal, and the table with it.
             terminal::print(&tables(&mut profile, (options, &form))).map_err(Failure::new)?;
-            terminal::warn("what was sampled has ended");
+            terminal::warn(options.ended());
         }
     } else {
         for note in &profile.live.notes {

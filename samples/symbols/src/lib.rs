@@ -59,4 +59,4 @@ pub use process_maps::ProcessMaps;
 pub use processes::Processes;
 pub use recorded_symbols::{RecordedAddresses, RecordedSymbols};
 pub use symbolizer::{AddressOwner, Function, FunctionId, Symbolizer};
-pub use unwind::{Architecture, ThreadState};
+pub use unwind::{Architecture, CallerOf, ThreadState};

@@ -13,7 +13,7 @@ use foldhash::HashMap;
 
 use crate::address_space::Mapped;
 use crate::archive;
-use crate::call_frames::{Rule, Rules};
+use crate::call_frames::Rules;
 use crate::demangled::{Style, demangle_as};
 use crate::image::{Image, ReadFile};
 use crate::jit_names::{JitNames, Reading};
@@ -27,7 +27,7 @@ use crate::no_names::NoNames;
 use crate::process_maps::{ProcessMaps, as_path, under};
 use crate::processes::Processes;
 use crate::recorded_symbols::RecordedTable;
-use crate::unwind::{Architecture, ThreadState};
+use crate::unwind::{Architecture, CallerOf, ThreadState};
 
 /// Objects of addresses of a guest's kernel, of its processes, and of the hypervisor.
 const GUEST_KERNEL: &str = "[guest.kernel]";
@@ -245,19 +245,17 @@ impl Symbolizer {
         }
     }
 
-    /// Returns true if the frame of a process at an address is found by the frame pointer, as call chains of frame pointers need
-    /// it, and false if it is found by the stack pointer or otherwise; `None` without call frame information.
-    pub fn has_frame_pointer(
+    /// Returns the way to the caller of the frame of a process at an address, as call frame information has it; `None` where it
+    /// has none, or says nothing of a return address.
+    pub fn caller_of(
         &mut self,
         processes: &Processes,
         pid: i32,
         address: u64,
         machine: Architecture,
-    ) -> Option<bool> {
+    ) -> Option<CallerOf> {
         let (rules, _) = self.rules_at(processes, pid, address)?;
-        Some(
-            matches!(rules.cfa, Rule::Register(register, _) if register == machine.frame_pointer()),
-        )
+        rules.caller(machine)
     }
 
     /// Returns the rules that restore the registers of a caller at an address of a process, and the address in the file.

@@ -82,7 +82,7 @@ impl Architecture {
         }
     }
 
-    pub(crate) fn frame_pointer(self) -> Register {
+    fn frame_pointer(self) -> Register {
         match self {
             Self::X86_64 => gimli::X86_64::RBP,
             Self::Aarch64 => gimli::AArch64::X29,
@@ -230,6 +230,43 @@ impl<'a> ThreadState<'a> {
     }
 }
 
+/// The way from the frame of a function to that of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallerOf {
+    /// There is none: it is the first frame of a thread.
+    FirstFrame,
+    /// By the frame pointer, which call chains of frame pointers follow.
+    FramePointer,
+    /// By the stack pointer or otherwise: the frame pointer is that of a caller, or no frame pointer at all.
+    Otherwise,
+}
+
+impl Rules {
+    /// Returns the way to the caller; `None` if nothing is said of a return address. An undefined one marks the first frame of a
+    /// thread (DWARF 5, section 6.4.4).
+    pub(crate) fn caller(&self, machine: Architecture) -> Option<CallerOf> {
+        let mut registers = self.registers.iter();
+        let found = registers.find(|(register, _)| *register == self.return_address);
+        match found.map(|(_, rule)| rule) {
+            Some(Rule::Undefined) => return Some(CallerOf::FirstFrame),
+            None if !machine.keeps(usize::from(self.return_address.0)) => return None,
+            _ => {}
+        }
+        let is_pointer = |register| register == machine.frame_pointer();
+        let by_pointer = matches!(self.cfa, Rule::Register(register, _) if is_pointer(register));
+        // Compilers for AArch64 address a frame by the stack pointer where they make a frame record too.
+        let in_record = |(register, rule): &(Register, Rule)| {
+            is_pointer(*register) && matches!(rule, Rule::Offset(_))
+        };
+        let has_record = machine == Architecture::Aarch64 && self.registers.iter().any(in_record);
+        Some(match by_pointer || has_record {
+            true => CallerOf::FramePointer,
+            false => CallerOf::Otherwise,
+        })
+    }
+}
+
 /// A frame in which rules are evaluated.
 struct Evaluation<'a, 'b> {
     thread: &'a ThreadState<'b>,
@@ -290,5 +327,48 @@ impl Evaluation<'_, '_> {
             } => Some(value),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::{Encoding, Format};
+
+    use super::*;
+
+    #[test]
+    fn the_way_to_the_caller_is_what_the_rules_say() {
+        use CallerOf::{FirstFrame, FramePointer, Otherwise};
+        use gimli::{AArch64, X86_64};
+        let rules = |cfa, return_address, registers| Rules {
+            cfa: Rule::Register(cfa, 16),
+            registers,
+            return_address,
+            is_signal: false,
+            encoding: Encoding {
+                address_size: 8,
+                format: Format::Dwarf32,
+                version: 1,
+            },
+        };
+        let x86 = |cfa, saved: Vec<(Register, Rule)>| {
+            rules(cfa, X86_64::RA, saved).caller(Architecture::X86_64)
+        };
+        let saved = || (X86_64::RA, Rule::Offset(-8));
+        assert_eq!(x86(X86_64::RBP, vec![saved()]), Some(FramePointer));
+        assert_eq!(x86(X86_64::RSP, vec![saved()]), Some(Otherwise));
+        // A register that is saved need not be a frame pointer.
+        let pushed = (X86_64::RBP, Rule::Offset(-16));
+        assert_eq!(x86(X86_64::RSP, vec![saved(), pushed]), Some(Otherwise));
+        let first = vec![(X86_64::RA, Rule::Undefined)];
+        assert_eq!(x86(X86_64::RSP, first), Some(FirstFrame));
+        assert_eq!(x86(X86_64::RSP, vec![]), None);
+
+        let arm = |saved| rules(AArch64::SP, AArch64::X30, saved).caller(Architecture::Aarch64);
+        // The return address is in its register.
+        assert_eq!(arm(vec![]), Some(Otherwise));
+        let record = [AArch64::X29, AArch64::X30].map(|register| (register, Rule::Offset(-16)));
+        assert_eq!(arm(record.into()), Some(FramePointer));
+        assert_eq!(arm(vec![(AArch64::X30, Rule::Undefined)]), Some(FirstFrame));
     }
 }

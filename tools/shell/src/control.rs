@@ -215,7 +215,7 @@ impl Control {
         }
     }
 
-    /// Acknowledges that a command has been carried out. If a pipe is full, as one that is read by nobody, a warning says once
+    /// Acknowledges that a command has been carried out. If the pipe is full because nothing reads it, a warning says once
     /// that it was not.
     ///
     /// # Errors

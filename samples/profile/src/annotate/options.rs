@@ -11,6 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   quipu annotate                    the hot functions of perf.data, instruction by instruction
   quipu annotate qsort_r            this function
+  quipu annotate histogram          wordcount::histogram, by the last part of its path
   quipu annotate -l -s main         main, with the source line behind each hot instruction
   quipu annotate -d libc.so.6       the functions of this file
   quipu annotate -M intel           in Intel's syntax
@@ -23,7 +24,7 @@ is patched, and differs from its file.";
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Show this function
+    /// Show this function: its name, the last part of its path, or a part that no other has
     #[arg(value_name = "SYMBOL", conflicts_with = "symbol")]
     pub(crate) function: Option<String>,
     /// Show this function

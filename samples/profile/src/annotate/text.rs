@@ -1,6 +1,7 @@
 //! A function as text: shares, addresses, instructions, source lines.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use quipu_shell::terminal::{Layout, escaped};
@@ -15,8 +16,16 @@ const HOT: f64 = 5.0;
 /// The share from which on a line is in the list of lines, as in perf's, in percent.
 const LEAST_OF_A_LINE: f64 = 0.5;
 
+/// As many instructions are above the others.
+const HOTTEST: usize = 3;
 /// The most columns of the rule below the heading.
 const WIDEST_RULE: usize = 80;
+/// The heading of the shares, and the column that a tab behind it leads to.
+const HEAD: &str = " Percent |";
+const TAB: usize = 16;
+/// The columns of a share, and those before a source line.
+const SHARE: usize = 8;
+const MARGIN: usize = 11;
 
 /// A function that is shown.
 pub(super) struct Shown<'a> {
@@ -34,17 +43,14 @@ impl Shown<'_> {
     /// Returns the text. `with_lines` appends source lines to hot instructions, and lists the lines.
     pub(super) fn text(&self, sources: &mut Sources, with_lines: bool, layout: Layout) -> String {
         let (mut out, total) = (String::new(), self.hits.total);
-        let heading = format!(
-            " Percent |\tSource code & Disassembly of {} for {} ({} sample{}, percent: local period)",
-            escaped(short(&self.function.object)),
-            escaped(self.event),
-            total.samples,
-            if total.samples == 1 { "" } else { "s" }
-        );
-        let rule = "-".repeat(heading.chars().count().min(WIDEST_RULE));
-        let _ = writeln!(out, "{}\n{rule}", layout.bold(&heading));
+        self.head(&mut out, layout);
         let name = escaped(self.function.name.as_deref().unwrap_or_default());
-        let _ = writeln!(out, "         :   {:016x} <{name}>:", self.address);
+        let line = format!("         :   {:016x} <{name}>:", self.address);
+        let _ = writeln!(out, "{}", layout.fitted(&line));
+        self.hottest(&mut out, layout);
+        if let Some(why) = self.why_no_source(sources) {
+            remark(&mut out, &why, layout);
+        }
         let mut before = None;
         for ((instruction, line), weight) in
             self.instructions.iter().zip(self.lines).zip(self.weights())
@@ -54,8 +60,10 @@ impl Shown<'_> {
                 && let Some(source) = sources.line(path, *number)
             {
                 let source = escaped(source.trim_end()).replace("\\t", "    ");
-                let source = format!("{number:<5}{source}");
-                let _ = writeln!(out, "         : {}", layout.dim(&source));
+                let source = format!("         : {number:<5}{source}");
+                let source = layout.fitted(&source);
+                let (margin, source) = source.split_at(MARGIN.min(source.len()));
+                let _ = writeln!(out, "{margin}{}", layout.dim(source));
             }
             before = line.as_ref().or(before);
             let percent = weight.percent_of(total);
@@ -66,17 +74,95 @@ impl Shown<'_> {
                 share.into()
             };
             let text = escaped(&instruction.text);
-            let _ = write!(out, "{share} :   {:x}:   {text}", instruction.address);
+            let mut text = format!(" :   {:x}:   {text}", instruction.address);
             if let (true, Some((path, number)), 1..) = (with_lines, line, weight.samples) {
-                let _ = write!(out, " // {}:{number}", escaped(short(path)));
+                let _ = write!(text, " // {}:{number}", escaped(short(path)));
             }
-            out.push('\n');
+            let room = layout.width.map(|width| width.saturating_sub(SHARE));
+            let room = Layout {
+                width: room,
+                ..layout
+            };
+            let _ = writeln!(out, "{share}{}", room.fitted(&text));
         }
         if with_lines {
             self.list_lines(&mut out);
         }
         out.push('\n');
         out
+    }
+
+    /// Appends the heading, in lines that fit on a terminal, and the rule below it.
+    fn head(&self, out: &mut String, layout: Layout) {
+        let samples = self.hits.total.samples;
+        let title = format!(
+            "Source code & Disassembly of {} for {} ({samples} sample{}, percent: local period)",
+            escaped(short(&self.function.object)),
+            escaped(self.event),
+            if samples == 1 { "" } else { "s" }
+        );
+        // A tab, as perf has it.
+        let mut widest = HEAD.len() + 1 + title.chars().count();
+        for (at, part) in layout.wrap(&title, TAB).iter().enumerate() {
+            let line = match at {
+                0 => format!("{HEAD}\t{part}"),
+                _ => format!("{:TAB$}{part}", ""),
+            };
+            let _ = writeln!(out, "{}", layout.bold(&line));
+        }
+        widest = widest.min(layout.width.unwrap_or(WIDEST_RULE).min(WIDEST_RULE));
+        let _ = writeln!(out, "{}", "-".repeat(widest));
+    }
+
+    /// Appends the addresses of the instructions with the largest shares, and their source lines.
+    fn hottest(&self, out: &mut String, layout: Layout) {
+        let all = self.instructions.iter().zip(self.lines).zip(self.weights());
+        let mut hit: Vec<_> = all.filter(|(_, weight)| weight.period > 0).collect();
+        hit.sort_by_key(|(_, weight)| Reverse(weight.period));
+        let hottest = hit
+            .iter()
+            .take(HOTTEST)
+            .map(|((instruction, line), weight)| {
+                let percent = weight.percent_of(self.hits.total);
+                let line = line.as_ref();
+                let line =
+                    line.map(|(path, number)| format!(" ({}:{number})", escaped(short(path))));
+                let line = line.unwrap_or_default();
+                format!("{percent:.2} % at {:x}{line}", instruction.address)
+            });
+        let hottest: Vec<_> = hottest.collect();
+        if !hottest.is_empty() {
+            remark(out, &format!("hottest: {}", hottest.join(", ")), layout);
+        }
+    }
+
+    /// Returns why source lines are missing, and what would help; `None` if none is.
+    fn why_no_source(&self, sources: &mut Sources) -> Option<String> {
+        let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut known = self.lines.iter().flatten().peekable();
+        if known.peek().is_none() {
+            let object = escaped(short(&self.function.object));
+            return Some(format!(
+                "no source: {object} has no lines for it: build it with -g, or install its debug symbols"
+            ));
+        }
+        for (path, number) in known {
+            if sources.line(path, *number).is_none() {
+                *missing.entry(path).or_default() += 1;
+            }
+        }
+        let (path, _) = missing.into_iter().max_by_key(|(_, lines)| *lines)?;
+        let help = rust_library(path).map(|commit| {
+            format!(
+                ": rustup component add rust-src has it for $(rustc --print sysroot)/lib/rustlib/src/rust, to which \
+                 /rustc/{commit} is to be a link"
+            )
+        });
+        let path = escaped(path);
+        Some(format!(
+            "no source: {path} is not here{}",
+            help.unwrap_or_default()
+        ))
     }
 
     /// The samples of each instruction: of all addresses from its own to the next one's.
@@ -117,6 +203,19 @@ impl Shown<'_> {
             }
         }
     }
+}
+
+/// Appends a sentence above the instructions.
+fn remark(out: &mut String, text: &str, layout: Layout) {
+    for line in layout.wrap(text, MARGIN) {
+        let _ = writeln!(out, "         : {line}");
+    }
+}
+
+/// Returns the commit in the path of a file of Rust's standard library, as its debug information has it.
+fn rust_library(path: &str) -> Option<&str> {
+    let (commit, rest) = path.strip_prefix("/rustc/")?.split_once('/')?;
+    rest.starts_with("library/").then_some(commit)
 }
 
 /// Returns the name of a file without its directory.

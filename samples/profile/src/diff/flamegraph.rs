@@ -15,7 +15,8 @@ pub(super) fn write(
     title: &str,
 ) -> Result<(), Failure> {
     let lines = lines(old, new);
-    report::draw(path, title, &new.1.name, &lines)
+    let cut = new.1.cut.as_ref().map(ToString::to_string);
+    report::draw(path, (title, cut), &new.1.name, &lines)
 }
 
 /// Returns each stack with its weight in the first recording, scaled, and in the second.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use quipu_shell::terminal::{Layout, escaped};
+use crate::fitted::fit;
+use crate::report::{self, Key};
+use quipu_shell::terminal::{Layout, escaped, shortened};
 
 use super::matched::{Difference, Matched};
 use super::{DiffForm, ReadRecording};
@@ -32,11 +34,42 @@ pub(super) fn write(
         let baseline = if at == 0 { " (Baseline)" } else { "" };
         let _ = writeln!(out, "#  [{at}] {}{baseline}", escaped(&path));
     }
+    totals(out, recordings, event, layout);
     out.push_str("#\n");
     let columns = columns(recordings.len(), matched, form);
     match &form.options.field_separator {
         Some(separator) => separated(out, separator, &columns, matched, form),
         None => aligned(out, &columns, matched, form, layout),
+    }
+}
+
+/// Appends the totals of an event in each recording, of which shares are parts: with a smaller share a function may take longer.
+fn totals(out: &mut String, recordings: &[ReadRecording], event: &str, layout: Layout) {
+    let mut base = None;
+    let totals = recordings.iter().enumerate().map(|(at, recording)| {
+        let mut events = recording.profile.events.iter();
+        let Some(found) = events.find(|found| found.name == event) else {
+            return format!("[{at}] none");
+        };
+        let total = found.total;
+        let amount = match found.is_time {
+            true => report::seconds(total),
+            false => format!("{} events", total.period),
+        };
+        let base = *base.get_or_insert(total.period);
+        let more = match (at, base) {
+            (0, _) | (_, 0) => String::new(),
+            (_, base) => format!(
+                " ({:+.1} %)",
+                (total.period as f64 / base as f64 - 1.0) * 100.0
+            ),
+        };
+        format!("[{at}] {} samples, {amount}{more}", total.samples)
+    });
+    let totals: Vec<_> = totals.collect();
+    let line = format!("Totals: {}", totals.join("; "));
+    for line in layout.wrap(&line, 2) {
+        let _ = writeln!(out, "# {line}");
     }
 }
 
@@ -130,13 +163,20 @@ fn aligned(
         let widest = cells.map(Iterator::count);
         widest.fold(key.title().len(), usize::max)
     });
-    let widths: Vec<usize> = widths.collect();
+    let mut widths: Vec<usize> = widths.collect();
+    if let Some(width) = layout.width {
+        let numbers = columns.iter().map(|column| column.width + 2).sum::<usize>();
+        let texts: Vec<usize> = (0..widths.len()).collect();
+        let main = form.keys.iter().rposition(|key| *key == Key::Symbol);
+        let main = main.unwrap_or(texts.len() - 1);
+        fit(&mut widths, &texts, main, width.saturating_sub(2 + numbers));
+    }
     let line = |numbers: &mut dyn Iterator<Item = &str>, keys: &mut dyn Iterator<Item = &str>| {
         let numbers = numbers.zip(columns);
         let numbers = numbers.map(|(cell, column)| format!("{cell:>0$}", column.width));
         let keys = keys
             .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+            .map(|(cell, width)| format!("{:width$}", shortened(cell, *width)));
         let cells: Vec<String> = numbers.chain(keys).collect();
         cells.join("  ").trim_end().to_owned()
     };

@@ -1,29 +1,25 @@
-//! Call chains that end where a library keeps no frame pointer: what is said of them after recording.
+//! Call chains that are cut, which is said after recording too: another way of recording them may find the callers.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use quipu_perf_data::{Callchain, Context, Sample};
+use quipu_perf_data::Sample;
 
-use crate::recording::{Input, Replay, Visit};
+use crate::recording::{Input, Replay, SampleSelection, Visit};
+use crate::report::{Loading, Options, keys};
 
 /// As many samples are looked at.
 const MOST_SAMPLES: u32 = 2000;
-/// A chain of a library has more frames: at least the program's function that called it, and what called that.
-const MOST_FRAMES: usize = 2;
-/// A smaller share of samples is not worth a word, in percent.
-const LEAST_PERCENT: u32 = 10;
+/// A smaller share of an event is not worth a word, in percent.
+const LEAST_PERCENT: f64 = 10.0;
 
-/// Samples at the start of a recording, with the chains that end in a library.
-#[derive(Debug, Default)]
-struct CutChains {
-    samples: u32,
-    /// By the path of the library.
-    cut: HashMap<String, u32>,
+/// Samples at the start of a recording.
+struct FirstSamples {
+    seen: u32,
+    loading: Loading,
 }
 
-/// Returns the sentence on chains of frame pointers in a file that end in libraries without them, if there are many.
+/// Returns the sentence on the chains of frame pointers in a file that are cut, if there are many.
 pub(super) fn note(path: &Path) -> Option<String> {
     let input = Input {
         path,
@@ -33,67 +29,36 @@ pub(super) fn note(path: &Path) -> Option<String> {
         symbols: None,
         keeping: false,
     };
-    let (_, chains) = input.replay(|_, _, _| Ok(CutChains::default())).ok()?;
-    chains.note()
+    let options = Options::with_callers_of(path);
+    let keys = keys(&[]).ok()?;
+    let (replay, first) = input
+        .replay(|events, _, names| {
+            let selection = SampleSelection::default();
+            let loading = Loading::new(&options, (selection, &keys), events, names);
+            Ok(FirstSamples { seen: 0, loading })
+        })
+        .ok()?;
+    let profile = first.loading.finish(&replay);
+    let cut = profile.events.iter().filter_map(|event| event.cut.as_ref());
+    let most = cut.max_by(|a, b| a.percent.total_cmp(&b.percent))?;
+    (most.percent > LEAST_PERCENT).then(|| format!("{most}; {}", most.remedy()))
 }
 
-impl CutChains {
-    fn note(&self) -> Option<String> {
-        let cut: u32 = self.cut.values().sum();
-        if cut * 100 <= self.samples * LEAST_PERCENT {
-            return None;
-        }
-        let most = self.cut.iter().max_by_key(|(path, cut)| (**cut, *path));
-        let (library, _) = most?;
-        let library = library.rsplit('/').next().unwrap_or(library);
-        let percent = u64::from(cut) * 100 / u64::from(self.samples);
-        Some(format!(
-            "{percent} % of the call chains end in libraries without frame pointers, most of them in {library}: \
-             --call-graph dwarf finds the callers"
-        ))
-    }
-}
-
-impl Visit for CutChains {
+impl Visit for FirstSamples {
     fn sample(
         &mut self,
         replay: &mut Replay,
-        _event: usize,
+        event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        self.samples += 1;
-        if let Some(library) = cut_in(replay, sample) {
-            *self.cut.entry(library).or_default() += 1;
-        }
-        match self.samples {
+        self.seen += 1;
+        match self.seen {
             MOST_SAMPLES.. => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
+            _ => self.loading.sample(replay, event, sample),
         }
     }
 
     fn is_shown_as_it_comes(&self) -> bool {
         true
     }
-}
-
-/// Returns the library without a frame pointer that a sample's chain of user mode ends in.
-fn cut_in(replay: &mut Replay, sample: &Sample<'_>) -> Option<String> {
-    let (pid, machine) = (sample.thread()?.pid, replay.machine?);
-    let frames = sample.callchain()?;
-    let mut frames = Callchain::frames(&frames).filter(|frame| frame.context == Context::User);
-    let leaf = frames.next()?.address;
-    if frames.count() >= MOST_FRAMES {
-        return None;
-    }
-    let file = &replay.processes.mapping(pid, leaf)?.file;
-    let library = String::from_utf8_lossy(&file.path).into_owned();
-    let name = library.rsplit('/').next().unwrap_or_default();
-    if !name.ends_with(".so") && !name.contains(".so.") {
-        return None;
-    }
-    let processes = &replay.processes;
-    let has = replay
-        .symbolizer
-        .has_frame_pointer(processes, pid, leaf, machine)?;
-    (!has).then_some(library)
 }

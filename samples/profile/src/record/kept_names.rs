@@ -117,6 +117,7 @@ fn found(path: &Path, place: NamesIn) -> Result<Found, String> {
             known: HashSet::new(),
             hits: Vec::new(),
             functions: Vec::new(),
+            cuts: Vec::new(),
             end: Instant::now() + LONGEST,
             is_over: false,
         })
@@ -139,6 +140,7 @@ struct Hits {
     known: HashSet<(u64, u64)>,
     hits: Vec<ChainFrame>,
     functions: Vec<Function>,
+    cuts: Vec<usize>,
     end: Instant,
     /// True if the time was not enough.
     is_over: bool,
@@ -179,6 +181,9 @@ impl Visit for Hits {
                 self.look_up(replay, hit.owner, hit.address.saturating_sub(1));
             }
         }
+        // By the rules there, which are kept too.
+        self.cuts.clear();
+        replay.cuts(event, &hits, &mut self.cuts);
         self.hits = hits;
         if let (Some(address), Some(true)) = (sample.addr(), self.faults.get(event)) {
             self.look_up(replay, AddressOwner::Process(pid), address);

@@ -19,6 +19,17 @@ pub(crate) struct ChainFrame {
     pub(crate) is_return_address: bool,
 }
 
+impl ChainFrame {
+    /// Returns the address by which its function is found: a return address is behind its call, which may be the last instruction
+    /// of its function.
+    pub(crate) fn of_call(&self) -> u64 {
+        match self.is_return_address {
+            true => self.address.saturating_sub(1),
+            false => self.address,
+        }
+    }
+}
+
 impl Replay {
     /// Returns true if the call chain of an event's samples is no more than the addresses that the kernel wrote.
     pub(crate) fn has_plain_chains(&self, event: usize) -> bool {

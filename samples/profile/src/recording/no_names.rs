@@ -6,6 +6,8 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use quipu_symbols::{AddressOwner, LeftOut, NoNames};
 
+use crate::hit_files::hexadecimal;
+
 use super::places::Place;
 use super::replay::Replay;
 
@@ -68,7 +70,9 @@ impl Replay {
             notes.push(match (self.left_out_of(object), self.why_no_names(one)) {
                 (Some(why), _) => format!("{} ({share})", note_on_left_out(object, why)),
                 (None, Some(why)) => {
-                    let remedy = why.remedy().map(|remedy| format!("; {remedy}"));
+                    let remedy = why
+                        .remedy()
+                        .map(|remedy| format!("; {remedy}{}", self.debug_file(object, why)));
                     format!(
                         "{object}: {why}, so its functions have no names ({share}){}",
                         remedy.unwrap_or_default()
@@ -97,6 +101,20 @@ impl Replay {
             notes.push(note_on_left_out(file, why));
         }
         notes
+    }
+
+    /// Returns the name of the file with the symbols of a stripped object, in parentheses, by which package managers find its
+    /// package and debuginfod-find the file.
+    fn debug_file(&self, object: &str, why: NoNames) -> String {
+        let id = self.symbolizer.build_id_of_object(object).map(hexadecimal);
+        match id.as_deref().and_then(|id| id.split_at_checked(2)) {
+            Some((first, rest)) if why == NoNames::Stripped => {
+                format!(
+                    " (/usr/lib/debug/.build-id/{first}/{rest}.debug; debuginfod-find debuginfo {first}{rest})"
+                )
+            }
+            _ => String::new(),
+        }
     }
 
     fn left_out_of(&self, object: &str) -> Option<&LeftOut> {

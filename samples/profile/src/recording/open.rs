@@ -9,7 +9,8 @@ use quipu_perf_data::Reader;
 use quipu_shell::Failure;
 
 use super::input::{Input, name};
-use super::replay::{Begin, Replay};
+use super::replay::Replay;
+use super::visit::Begin;
 
 /// A file, or what was or is read from standard input: of one type, so that what reads it is compiled once.
 type Source = Box<dyn Seekable>;

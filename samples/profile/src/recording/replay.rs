@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::time::SystemTime;
@@ -20,54 +19,16 @@ use quipu_symbols::{
 use crate::progress::Progress;
 use quipu_shell::Failure;
 
+use super::cut_chain::FrameKind;
 use super::deferred::{self, Deferred};
 use super::input::{Input, name};
 use super::kernel::Kernel;
 use super::listed;
 use super::not_unwound::NotUnwound;
+use super::visit::{Begin, Visit};
 
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
-
-/// Taker of records.
-pub(crate) trait Visit {
-    /// Takes any record of the kernel's that can be decoded and is no sample, before it changes the state; does nothing unless it
-    /// is written for the visitor. `_event` is the position of its event.
-    ///
-    /// # Errors
-    /// The bytes make no sense: the record is left out.
-    fn record(
-        &mut self,
-        _replay: &Replay,
-        _event: usize,
-        _raw: &RawRecord<'_>,
-        _record: &Record<'_>,
-    ) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Takes a sample. After `Break` no more records are read.
-    fn sample(&mut self, replay: &mut Replay, event: usize, sample: &Sample<'_>)
-    -> ControlFlow<()>;
-
-    /// Returns false if the description of the recording is all that is asked for: no record is read then.
-    fn needs_records(&self) -> bool {
-        true
-    }
-
-    /// Returns true if what is read appears on the terminal as it comes, where a progress bar would stand in its way.
-    fn is_shown_as_it_comes(&self) -> bool {
-        false
-    }
-}
-
-/// Makes the visitor of a recording from its events and its description.
-pub(crate) trait Begin<V>:
-    FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>
-{
-}
-
-impl<V, F: FnOnce(&[RecordedEvent], &Features, &[String]) -> Result<V, Failure>> Begin<V> for F {}
 
 /// State of going through a recording.
 pub(crate) struct Replay {
@@ -84,6 +45,8 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
+    /// The kinds of frames by address space and address, of innermost frames and of others.
+    pub(super) frame_kinds: HashMap<(u64, u64, bool), FrameKind>,
     pub(super) kernel: Kernel,
     deferred: Deferred,
     /// The machine that was recorded, if its stacks can be unwound.
@@ -222,6 +185,7 @@ impl Replay {
             begun: u64::MAX,
             processes: Processes::new(),
             told_apart: HashMap::default(),
+            frame_kinds: HashMap::default(),
             kernel,
             deferred: Deferred::default(),
             machine,

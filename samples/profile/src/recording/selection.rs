@@ -7,6 +7,8 @@ use quipu_text::parse_cpu_list;
 use quipu_shell::Failure;
 use quipu_shell::numbers;
 
+use super::function_names::last_part;
+
 /// The options that choose samples by names, of recordings and of what runs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NameOptions {
@@ -28,7 +30,8 @@ pub(crate) struct NameOptions {
         help_heading = "Which samples"
     )]
     pub(crate) dsos: Vec<String>,
-    /// Only samples whose instruction is in these functions
+    /// Only samples whose instruction is in these functions: their names, or the last parts of their paths (histogram of
+    /// wordcount::histogram)
     #[arg(
         short = 'S',
         long,
@@ -84,6 +87,8 @@ pub(crate) struct SampleSelection {
     times: Option<(u64, u64)>,
     dsos: Vec<String>,
     symbols: Vec<String>,
+    /// True if the last part of a function's path is enough.
+    by_last_part: bool,
     /// True if functions without names are left out.
     named_only: bool,
     /// True if what runs in the kernel is left out, and what runs in user mode.
@@ -121,6 +126,15 @@ impl SampleSelection {
     /// Leaves out samples of functions without names, or leaves all as it is.
     pub(crate) fn with_named_only(self, named_only: bool) -> Self {
         Self { named_only, ..self }
+    }
+
+    /// Takes functions of which a name is the last part of the path too: of what is sampled now all names are not known.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_last_parts(self) -> Self {
+        Self {
+            by_last_part: true,
+            ..self
+        }
     }
 
     /// Leaves out samples of the kernel, or of user mode.
@@ -179,7 +193,10 @@ impl SampleSelection {
     pub(crate) fn has_function(&self, object: &str, function: Option<&str>) -> bool {
         let short = object.rsplit('/').next().unwrap_or(object);
         let of_object = |dso: &String| dso == object || dso == short;
-        let of_function = |symbol: &String| Some(symbol.as_str()) == function;
+        let of_function = |symbol: &String| {
+            let is_last = |name| self.by_last_part && last_part(name) == symbol;
+            function.is_some_and(|name| name == symbol || is_last(name))
+        };
         (self.dsos.is_empty() || self.dsos.iter().any(of_object))
             && (self.symbols.is_empty() || self.symbols.iter().any(of_function))
     }
@@ -251,6 +268,14 @@ mod tests {
         assert!(selection.has_function("/usr/lib/libc.so.6", Some("malloc")));
         assert!(!selection.has_function("/usr/lib/libc.so.6", Some("free")));
         assert!(!selection.has_function("/usr/lib/libc.so.6", None));
+        let of_path = Some("alloc::malloc");
+        assert!(!selection.has_function("/usr/lib/libc.so.6", of_path));
+        #[cfg(target_os = "linux")]
+        {
+            let selection = selection.clone().with_last_parts();
+            assert!(selection.has_function("/usr/lib/libc.so.6", of_path));
+            assert!(!selection.has_function("/usr/lib/libc.so.6", Some("alloc::malloc_all")));
+        }
         assert!(!selection.has_function("/usr/lib/ld.so", Some("malloc")));
     }
 }

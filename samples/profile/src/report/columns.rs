@@ -2,12 +2,17 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use crate::fitted::fit;
 use quipu_shell::Failure;
+use quipu_shell::terminal::Layout;
 
 use super::entries::Entry;
 use super::options::Options;
 use super::profile::Weight;
 use super::sort::{self, Key};
+
+/// The share from which on a row is in colour, in percent, as in perf (`MIN_RED`, `tools/perf/util/color.h`).
+pub(crate) const HOT: f64 = 5.0;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +122,41 @@ impl Columns {
     /// Returns true if the column at a position has a width that was asked for.
     pub(super) fn is_cut(&self, at: usize) -> bool {
         self.widths.get(at).is_some_and(|width| *width > 0)
+    }
+
+    /// Narrows columns whose widths were not asked for, so that a row fits into so many characters.
+    pub(super) fn fit(&self, widths: &mut [usize], room: usize) {
+        let columns = self.list.iter().enumerate();
+        let texts = columns.filter(|(at, column)| !column.is_weight() && !self.is_cut(*at));
+        let texts: Vec<usize> = texts.map(|(at, _)| at).collect();
+        let says_most = |at: &&usize| match self.list[**at] {
+            Column::Key(key) => matches!(self.keys[key], Key::Symbol | Key::SymbolTo),
+            _ => false,
+        };
+        if let Some(main) = texts.iter().rfind(says_most).or(texts.last()) {
+            fit(widths, &texts, *main, room);
+        }
+    }
+
+    /// Returns a row with a large share in colour, if that is its first column.
+    pub(super) fn coloured(
+        &self,
+        row: &str,
+        entry: &Entry<'_>,
+        total: Weight,
+        layout: Layout,
+    ) -> String {
+        let weight = match self.list.first() {
+            Some(Column::Overhead) => entry.own,
+            Some(Column::Children) => entry.with_children,
+            _ => return row.to_owned(),
+        };
+        match row.split_once('%') {
+            Some((share, rest)) if weight.percent_of(total) >= HOT => {
+                format!("{}{rest}", layout.red(&format!("{share}%")))
+            }
+            _ => row.to_owned(),
+        }
     }
 
     /// Puts rows into the order of the columns that were named.

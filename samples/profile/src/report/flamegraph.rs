@@ -14,19 +14,25 @@ use super::profile::{EventProfile, Profile};
 pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Result<(), Failure> {
     draw(
         path,
-        &event.name,
+        (&event.name, event.cut.as_ref().map(ToString::to_string)),
         &event.name,
         &folded::lines(profile, event),
     )
 }
 
 /// Draws folded stacks into a file. With two numbers a line, the second is drawn, and its difference from the first is its colour.
-pub(crate) fn draw(path: &Path, title: &str, event: &str, lines: &[String]) -> Result<(), Failure> {
+pub(crate) fn draw(
+    path: &Path,
+    (title, subtitle): (&str, Option<String>),
+    event: &str,
+    lines: &[String],
+) -> Result<(), Failure> {
     if lines.is_empty() {
         return Err(Failure::new("there are no samples to draw"));
     }
     let mut options = flamegraph::Options::default();
     options.title = part(title);
+    options.subtitle = subtitle;
     options.count_name = part(event);
     options.deterministic = true;
     let mut picture = Vec::new();

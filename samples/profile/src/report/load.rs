@@ -19,7 +19,9 @@ use crate::recording::{
     ChainFrame, Input, Replay, SampleSelection, Visit, owner, owner_of_address,
 };
 use quipu_shell::Failure;
+use quipu_viewers::Unit;
 
+use super::cut_chains::CutChains;
 use super::header;
 use super::nameless::nameless;
 use super::options::{Options, Percentage};
@@ -29,6 +31,7 @@ use super::stacks::{
     Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
 };
 use super::threads::EndedThreads;
+use super::unit::unit;
 
 #[cfg(target_os = "linux")]
 pub(crate) use live::whole_samples;
@@ -40,12 +43,7 @@ impl Profile {
     /// # Errors
     /// If it cannot be read, is no recording, or belongs to another user.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let options = Options {
-            input: path.to_owned(),
-            children: true,
-            ..Options::default()
-        };
-        load(&options, &USUAL)
+        load(&Options::with_callers_of(path), &USUAL)
     }
 }
 
@@ -106,6 +104,8 @@ pub(crate) struct Loading {
     with_callers: bool,
     /// The most frames of a call chain that are looked at.
     most_frames: usize,
+    /// True if the chain that was read is shortened to these.
+    is_short: bool,
     losses: Losses,
     deltas: ReadDeltas,
     /// True if there are samples that do not say how many events they stand for.
@@ -127,6 +127,8 @@ pub(crate) struct Loading {
     chain: Vec<ChainFrame>,
     found: Vec<Function>,
     callers: Vec<u32>,
+    /// The positions in that chain behind which callers are missing.
+    cuts: Vec<usize>,
 }
 
 /// State of an event.
@@ -268,8 +270,10 @@ impl Loading {
         events: &[RecordedEvent],
         names: &[String],
     ) -> Self {
-        let named = names.iter().map(|name| EventProfile {
+        let attrs = events.iter().map(RecordedEvent::attr);
+        let named = attrs.zip(names).map(|(attr, name)| EventProfile {
             name: name.clone(),
+            is_time: unit(attr, name) != Unit::Count,
             ..EventProfile::default()
         });
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
@@ -286,6 +290,7 @@ impl Loading {
                 || options.call_graph.is_some()
                 || options.draws_stacks(),
             most_frames: options.max_stack.unwrap_or(usize::MAX),
+            is_short: false,
             losses: Losses::new(events),
             deltas: ReadDeltas::default(),
             without_period: false,
@@ -304,6 +309,7 @@ impl Loading {
             chain: Vec::new(),
             found: Vec::new(),
             callers: Vec::new(),
+            cuts: Vec::new(),
         }
     }
 
@@ -499,7 +505,7 @@ impl Loading {
     }
 
     /// Returns the profile of what was read.
-    pub(super) fn finish(mut self, replay: &Replay) -> Profile {
+    pub(crate) fn finish(mut self, replay: &Replay) -> Profile {
         for (i, event) in self.profile.events.iter_mut().enumerate() {
             event.lost = self.losses.of(i);
             let of_event = &mut self.events[i];
@@ -507,6 +513,7 @@ impl Loading {
             event.threads.extend(of_event.threads.counts());
             let weights = of_event.gather(event);
             event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
+            event.cut = CutChains::of(event, &self.profile.functions, replay.chain_source(i));
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.

@@ -1,8 +1,6 @@
 //! The options of `quipu report`, as people know them from perf-report(1).
 
-#[cfg(target_os = "linux")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -224,6 +222,15 @@ impl Options {
         Self {
             input: input.to_owned(),
             viewers,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the options of a report of a recording with callers.
+    pub(crate) fn with_callers_of(input: &Path) -> Self {
+        Self {
+            input: input.to_owned(),
+            children: true,
             ..Self::default()
         }
     }

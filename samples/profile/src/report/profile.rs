@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use quipu_symbols::Function;
 
+use super::cut_chains::CutChains;
+
 /// The samples of a recording, added up by stack.
 ///
 /// ```no_run
@@ -41,12 +43,16 @@ pub struct Profile {
 pub struct EventProfile {
     /// Its name, as it was asked for.
     pub name: String,
+    /// True for clocks and the time off the CPU, whose weights are nanoseconds.
+    pub is_time: bool,
     /// Number of samples that were lost, as the file says.
     pub lost: u64,
     /// Sentence on throttling, where there was any.
     pub throttled: Option<String>,
     /// Number of samples with an impossible period, which have no weight.
     pub jumped: u64,
+    /// The call chains that are known to be cut, if there are any and chains were asked for: shares of callers are lower bounds.
+    pub cut: Option<CutChains>,
     /// Weight that shares are parts of: of all samples, or of those that are chosen.
     pub total: Weight,
     /// The weight of each stack.

@@ -6,6 +6,8 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::recording::FrameKind;
+
 use super::profile::{Stack, TakenBranch, Task, Weight};
 
 /// Lists of functions, each once, by their numbers.
@@ -131,12 +133,15 @@ pub(super) struct ChainMode {
     pub(super) in_kernel: bool,
     /// True if the sampled instruction is left out at its beginning.
     pub(super) left_out: bool,
+    /// The kind of its frame in user mode.
+    pub(super) leaf: Option<FrameKind>,
 }
 
 impl Hash for ChainMode {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let modes = u64::from(self.in_kernel) << 1 | u64::from(self.left_out);
         state.write_u128(u128::from(modes) << 64 | u128::from(self.space));
+        self.leaf.hash(state);
     }
 }
 
@@ -327,6 +332,7 @@ mod tests {
             space: 2,
             in_kernel: false,
             left_out: true,
+            leaf: None,
         };
         let note = |chains: &mut KnownChains, mode, words: &[u8], list| {
             let (hash, found) = chains.find(mode, words);
@@ -345,6 +351,11 @@ mod tests {
         assert_eq!(chains.find(kernel, b"12345678").1, Some(9));
         let other = ChainMode { space: 3, ..mode };
         assert_eq!(chains.find(other, b"12345678").1, None);
+        let at_start = ChainMode {
+            leaf: Some(FrameKind::Start),
+            ..mode
+        };
+        assert_eq!(chains.find(at_start, b"12345678").1, None);
         // Beyond what is kept, it begins anew.
         let long = vec![1; KnownChains::MOST];
         note(&mut chains, mode, &long, 10);

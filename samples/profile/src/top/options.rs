@@ -107,9 +107,25 @@ impl Options {
         Duration::from_secs(self.delay.into())
     }
 
+    /// Returns the sentence on the end of what was sampled.
+    pub(super) fn ended(&self) -> String {
+        let listed = |ids: &[i32]| {
+            let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            ids.join(", ")
+        };
+        match (&*self.target.pid, &*self.target.tid) {
+            ([one], []) => format!("process {one} has ended"),
+            ([], [one]) => format!("thread {one} has ended"),
+            (pids, []) => format!("processes {} have ended", listed(pids)),
+            ([], tids) => format!("threads {} have ended", listed(tids)),
+            _ => "what was sampled has ended".to_owned(),
+        }
+    }
+
     /// Returns the samples that are shown.
     pub(super) fn selection(&self) -> SampleSelection {
         let named = self.names.selection();
+        let named = named.with_last_parts();
         named.with_hidden(self.hide_kernel, self.hide_user)
     }
 

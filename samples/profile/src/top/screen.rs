@@ -28,7 +28,8 @@ pub(super) fn run(
         ))
     };
     let mut tty = Tty::open().map_err(failed)?;
-    let mut view = View::new(form.clone(), &profile.live.notes);
+    let colour = Layout::of_stdout().colour;
+    let mut view = View::new(form.clone(), &profile.live.notes, colour);
     let mut annotator = Annotator::default();
     let mut next = Instant::now() + SOON;
     let mut is_changed = true;

@@ -4,10 +4,12 @@ use std::iter;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Modifier;
+use ratatui::style::{Color, Modifier};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table, TableState, Wrap};
 
-use crate::report::{Profile, Seen};
+use crate::report::{HOT, Profile, Seen};
+
+use quipu_shell::terminal::shortened;
 
 use super::keys::Key;
 use super::rows::{self, Order, TopForm, TopRow};
@@ -22,7 +24,8 @@ e                        the next event
 z                        count from zero
 p, Space                 pause and go on
 h, ?                     these keys
-q, Esc, Ctrl-C           back, or end";
+q, Ctrl-C                end
+Esc                      back; undo the filter; end";
 
 /// The least lines of a terminal that has one for notes.
 const LEAST_WITH_NOTE: u16 = 7;
@@ -61,6 +64,8 @@ struct ShownEvent {
 #[derive(Debug)]
 pub(super) struct View {
     form: TopForm,
+    /// True if colours are used.
+    colour: bool,
     /// Notes on what is sampled otherwise than it was asked for.
     notes: Vec<String>,
     /// All rows of all events: keys choose among what is on the screen, not among what is sampled meanwhile.
@@ -79,9 +84,10 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(form: TopForm, notes: &[String]) -> Self {
+    pub(super) fn new(form: TopForm, notes: &[String], colour: bool) -> Self {
         Self {
             form,
+            colour,
             notes: notes.to_vec(),
             shown: Vec::new(),
             rows: Vec::new(),
@@ -164,6 +170,7 @@ impl View {
                 Key::PageUp => *first = first.saturating_sub(20),
                 Key::PageDown | Key::Char(' ') => *first = first.saturating_add(20),
                 Key::Home => *first = 0,
+                Key::Char('q') => return Action::End,
                 _ => self.page = Page::Table,
             }
             return Action::None;
@@ -310,7 +317,12 @@ impl View {
                 }
             }
             let cells = numbers.into_iter().flatten().chain(texts);
-            TableRow::new(cells.map(Cell::new)).height(1 + callers.len() as u16)
+            let is_hot = self.colour && row.percent >= HOT;
+            let cells = cells.enumerate().map(|(at, text)| match at {
+                0 if is_hot => Cell::new(text).style(Color::Red),
+                _ => Cell::new(text),
+            });
+            TableRow::new(cells).height(1 + callers.len() as u16)
         });
         let titles = [
             Some("Overhead".to_owned()),
@@ -332,17 +344,6 @@ impl View {
     }
 }
 
-/// Returns the beginning of a text that fits.
-fn shortened(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        None => text.to_owned(),
-        Some(_) => {
-            let kept = text.chars().take(width.saturating_sub(1));
-            kept.chain(['…']).collect()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ratatui::Terminal;
@@ -360,7 +361,7 @@ mod tests {
             with_samples,
             limit: 0.0,
         };
-        let mut view = View::new(form, &[]);
+        let mut view = View::new(form, &[], true);
         view.update(&profile());
         view
     }
@@ -395,6 +396,7 @@ mod tests {
             (80, 12),
             (200, 8),
             (40, 8),
+            (25, 8),
             (20, 8),
             (20, 4),
             (3, 3),
@@ -408,6 +410,19 @@ mod tests {
         insta::assert_snapshot!(screens.join("\n"));
         press(&mut view, Key::Char('h'));
         insta::assert_snapshot!(screen(&mut view));
+    }
+
+    #[test]
+    fn large_shares_are_red_where_colours_are_used() {
+        for colour in [true, false] {
+            let mut view = view_of(false, false);
+            view.colour = colour;
+            let mut terminal = Terminal::new(TestBackend::new(80, 12)).expect("in memory");
+            let drawn = terminal.draw(|frame| view.draw(frame, 0));
+            let buffer = drawn.expect("in memory").buffer.clone();
+            let red = buffer.content.iter().filter(|cell| cell.fg == Color::Red);
+            assert_eq!(red.count() > 0, colour);
+        }
     }
 
     #[test]
@@ -463,8 +478,11 @@ mod tests {
         let mut view = view_of(false, false);
         press(&mut view, Key::Char('h'));
         assert!(screen(&mut view).contains("these keys"));
-        assert_eq!(press(&mut view, Key::Char('q')), Action::None);
+        assert_eq!(press(&mut view, Key::Escape), Action::None);
         assert!(screen(&mut view).contains("malloc"));
+        press(&mut view, Key::Char('h'));
+        assert_eq!(press(&mut view, Key::Char('q')), Action::End);
+        press(&mut view, Key::Escape);
         press(&mut view, Key::Char('p'));
         assert!(view.is_paused && screen(&mut view).contains("paused"));
     }

@@ -42,6 +42,11 @@ impl Symbolizer {
         }
     }
 
+    /// Returns the build ID of an object, if the recording lists it.
+    pub fn build_id_of_object(&self, object: &str) -> Option<&[u8]> {
+        self.build_ids.get(object.as_bytes()).map(Vec::as_slice)
+    }
+
     /// Takes note of why a file is not read.
     pub(super) fn note_missing(&mut self, object: &str, file: &MappedFile, why: &NotLocated) {
         let why = match why {

@@ -22,7 +22,7 @@ pub struct ShortSection {
     pub heading: String,
     /// The names, if they are shown.
     pub names: Vec<String>,
-    /// How many there are, or why there are none.
+    /// The number of them, or why there are none.
     pub summary: String,
 }
 

@@ -27,7 +27,7 @@ impl Loading {
     ) -> (u32, u32) {
         let leaf = self.functions_at(replay, own, ip);
         let callers = match self.with_callers {
-            true => self.callers_of(replay, of, own, pid),
+            true => self.callers_of(replay, of, (own, pid), ip),
             false => FrameLists::EMPTY,
         };
         (leaf, callers)
@@ -45,7 +45,7 @@ impl Loading {
             return (FrameLists::EMPTY, FrameLists::EMPTY);
         };
         let leaf = self.functions_at(replay, own, first.address);
-        (leaf, self.callers(replay, own))
+        (leaf, self.callers(replay, of.0, own))
     }
 
     /// Returns the list of the functions of the callers of a sample.
@@ -53,15 +53,15 @@ impl Loading {
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
-        own: AddressOwner,
-        pid: i32,
+        (own, pid): (AddressOwner, i32),
+        ip: u64,
     ) -> u32 {
         let is_plain = replay.has_plain_chains(event)
             && !replay.may_execute(pid)
             && matches!(own, AddressOwner::Kernel | AddressOwner::Process(_));
         let Some(chain) = sample.callchain().filter(|_| is_plain) else {
             self.read_chain(replay, (event, sample), own, pid);
-            return self.callers(replay, own);
+            return self.callers(replay, event, own);
         };
         let words = chain.entries();
         // What begins with the sampled instruction or one close by is the same chain for all of them.
@@ -74,15 +74,24 @@ impl Loading {
             (Some(first), Some(0..FIRST_CONTEXT), Some(rest)) if first == marker => (true, rest),
             _ => (false, bytes),
         };
+        let leaf = ChainFrame {
+            owner: own,
+            address: ip,
+            is_return_address: false,
+        };
         let mode = ChainMode {
             space: replay.space(AddressOwner::Process(pid)),
             in_kernel: own == AddressOwner::Kernel,
             left_out,
+            leaf: match own {
+                AddressOwner::Kernel => None,
+                _ => Some(replay.frame_kind(&leaf, true)),
+            },
         };
         let (hash, known) = self.chains.find(mode, rest);
         known.unwrap_or_else(|| {
             self.read_chain(replay, (event, sample), own, pid);
-            let callers = self.callers(replay, own);
+            let callers = self.callers(replay, event, own);
             self.chains.insert(hash, mode, rest, callers);
             callers
         })
@@ -98,33 +107,38 @@ impl Loading {
     ) -> Option<ChainFrame> {
         self.chain.clear();
         replay.chain(event, sample, (own, pid), &mut self.chain);
+        self.is_short = self.chain.len() > self.most_frames;
         self.chain.truncate(self.most_frames);
         self.chain.first().copied()
     }
 
-    /// Returns the list of the functions of the chain that was read, without that of the sampled instruction.
-    fn callers(&mut self, replay: &mut Replay, own: AddressOwner) -> u32 {
+    /// Returns the list of the functions of the chain that was read, without that of the sampled instruction. A frame
+    /// stands for those that are missing.
+    fn callers(&mut self, replay: &mut Replay, event: usize, own: AddressOwner) -> u32 {
         if !self.with_callers {
             return FrameLists::EMPTY;
         }
         let chain = std::mem::take(&mut self.chain);
         let mut callers = std::mem::take(&mut self.callers);
         callers.clear();
-        // A chain begins with the same instruction or one close by, unless one of the two modes is left
-        // out of it: then with the call into the mode that is.
-        let mut rest = chain.iter().peekable();
-        rest.next_if(|frame| frame.owner == own);
-        for frame in rest {
-            // A return address is behind its call, which may be the last of its function.
-            let address = match frame.is_return_address {
-                true => frame.address.saturating_sub(1),
-                false => frame.address,
-            };
-            let functions = self.functions_at(replay, frame.owner, address);
-            callers.extend_from_slice(self.lists.get(functions));
+        let mut cuts = std::mem::take(&mut self.cuts);
+        cuts.clear();
+        replay.cuts(event, &chain, &mut cuts);
+        // Frames beyond the most that are looked at are missing because of that.
+        cuts.retain(|at| !self.is_short || at + 1 < chain.len());
+        for (at, frame) in chain.iter().enumerate() {
+            // A chain begins with the same instruction or one close by, unless one of the two modes is left
+            // out of it: then with the call into the mode that is.
+            if at > 0 || frame.owner != own {
+                let functions = self.functions_at(replay, frame.owner, frame.of_call());
+                callers.extend_from_slice(self.lists.get(functions));
+            }
+            if cuts.contains(&at) {
+                callers.push(self.profile.functions.place(Seen::cut()) as u32);
+            }
         }
         let list = self.lists.number(&callers);
-        (self.chain, self.callers) = (chain, callers);
+        (self.chain, self.callers, self.cuts) = (chain, callers, cuts);
         list
     }
 

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use quipu_perf_data::record::FileIdentity;
 use quipu_perf_data::{Error, EventAttr, Features, RawRecord, Record, RecordedEvent, Sample};
 use quipu_symbols::AddressOwner;
-use quipu_viewers::{Event, Frame, Marker, Recording, StackId, Task, Unit};
+use quipu_viewers::{Event, Frame, Marker, Recording, StackId, Task};
 
 use crate::hit_files::hexadecimal;
 use crate::recording::{Input, Places, Replay, Visit};
@@ -20,6 +20,7 @@ use quipu_shell::terminal::escaped;
 use super::super::load::Loading;
 use super::super::profile::{Profile, Seen};
 use super::super::stacks::StackKey;
+use super::super::unit::unit;
 
 /// State of reading: that of a report, and each sample.
 pub(super) struct Collect {
@@ -208,21 +209,8 @@ impl Collect {
     }
 }
 
-/// `PERF_TYPE_SOFTWARE` and `PERF_TYPE_TRACEPOINT`, and the clocks among software events (`include/uapi/linux/perf_event.h`).
-const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_TRACEPOINT` (`include/uapi/linux/perf_event.h`).
 const TRACEPOINT: u32 = 2;
-const CLOCKS: [u64; 2] = [0, 1];
-/// The event of time off the CPU, as it is called by perf and by `quipu record --off-cpu`.
-const OFF_CPU: &str = "offcpu-time";
-
-fn unit(attr: &EventAttr, name: &str) -> Unit {
-    let is_clock = attr.event_type() == SOFTWARE && CLOCKS.contains(&attr.config());
-    match (is_clock, name) {
-        (true, _) => Unit::CpuTime,
-        (_, OFF_CPU) => Unit::Time,
-        _ => Unit::Count,
-    }
-}
 
 fn frame(seen: &Seen) -> Frame {
     let name = seen.name.as_ref();

@@ -326,9 +326,8 @@ fn keys_show_instructions_and_end_it() {
     running.type_keys("h");
     // Cells that stay as they were are not drawn again, such as spaces between words.
     running.wait_for("these");
-    running.type_keys("q\r");
+    running.type_keys("h\r");
     running.wait_for("Disassembly");
-    running.type_keys("q");
     running.type_keys("q");
     let (status, text) = running.end();
     assert_eq!(status, Some(0), "{text:?}");

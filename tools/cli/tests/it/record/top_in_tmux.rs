@@ -152,8 +152,12 @@ fn keys_do_as_the_help_says() {
     window.wait_for("row without a filter", has_row);
     window.keys(&["/", "[.] spin", "Enter", "Enter"]);
     window.wait_for("instructions", |screen| screen.contains("Disassembly"));
-    window.keys(&["q"]);
+    window.keys(&["Escape"]);
     window.wait_for("row after the instructions", has_row);
+    window.keys(&["Enter"]);
+    window.wait_for("instructions again", |screen| {
+        screen.contains("Disassembly")
+    });
     window.keys(&["q"]);
     assert_eq!(window.status(), "0\n");
 }
@@ -189,9 +193,10 @@ fn the_last_table_stays_when_the_process_ends() {
         return;
     };
     window.wait_for("row", has_row);
+    let ended = format!("process {} has ended", spin.0.id());
     drop(spin);
     assert_eq!(window.status(), "0\n");
     window.wait_for("last table", |screen| {
-        has_row(screen) && screen.contains("has ended")
+        has_row(screen) && screen.contains(&ended)
     });
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::diff::diff;
 use super::{Bench, branches, stderr, stdout};
+use crate::printed::unwrapped;
 
 /// The weight that functions have by themselves, by event and name.
 type Weights = BTreeMap<(String, String), u64>;
@@ -230,6 +231,11 @@ fn folded_stacks_are_those_of_the_flame_graph_of_one_event() {
         let mut options = flamegraph::Options::default();
         options.title = event.to_owned();
         options.count_name = event.to_owned();
+        // That callers are missing is said in the picture too.
+        let notes = unwrapped(&stderr(&folded));
+        let of_event = notes.split_once(&format!("quipu: {event}: "));
+        let cut = of_event.and_then(|(_, note)| note.split_once(';'));
+        options.subtitle = cut.map(|(cut, _)| cut.to_owned());
         options.deterministic = true;
         let mut picture = Vec::new();
         flamegraph::from_lines(&mut options, lines.lines(), &mut picture).expect("stacks");
