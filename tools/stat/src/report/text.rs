@@ -169,13 +169,12 @@ impl Columns {
     fn heading(&self, out: &mut String, rows: &[Row], layout: Layout) {
         let places = rows.first().and_then(|row| row.place.kind());
         let heading = format!(
-            "{:<time$} {:<place$}{:>value$} {:<unit$} {}",
+            "{} {:<place$}{:>value$} {:<unit$} {}",
             format_args!("#{:>1$}", "time", self.time_width - 1),
             places.unwrap_or_default().replace("cpu", "CPU"),
             "counts",
             "unit",
             "event",
-            time = self.time_width,
             place = self.widths[PLACE],
             value = self.widths[VALUE],
             unit = self.widths[UNIT],
