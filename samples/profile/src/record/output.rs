@@ -79,6 +79,8 @@ pub struct Output {
 enum FileOrStream {
     File(Writer<File>),
     Stream(StreamWriter<output::Output<File>>),
+    /// A stream whose reader went away before it had begun.
+    Unread,
 }
 
 impl Output {
@@ -134,8 +136,17 @@ impl Output {
     ) -> Result<Self, Failure> {
         let writer = StreamWriter::new(output::Output(output.0), events, features);
         let fail = |e| Failure::new(format_args!("cannot write standard output: {e}"));
-        let form = FileOrStream::Stream(writer.map_err(fail)?);
-        Ok(Self::new(Destination::Stream, form))
+        match writer {
+            // As of one that goes away later: the command runs.
+            Err(Error::Io(gone)) if gone.kind() == io::ErrorKind::BrokenPipe => Ok(Self {
+                broken: Some(Error::Io(gone)),
+                ..Self::new(Destination::Stream, FileOrStream::Unread)
+            }),
+            writer => {
+                let form = FileOrStream::Stream(writer.map_err(fail)?);
+                Ok(Self::new(Destination::Stream, form))
+            }
+        }
     }
 
     fn new(destination: Destination, form: FileOrStream) -> Self {
@@ -214,6 +225,7 @@ impl Output {
         match &self.form {
             FileOrStream::File(writer) => writer.data_end(),
             FileOrStream::Stream(writer) => writer.written(),
+            FileOrStream::Unread => 0,
         }
     }
 
@@ -262,6 +274,7 @@ impl FileOrStream {
         match self {
             Self::File(writer) => writer.write(pieces),
             Self::Stream(writer) => writer.write(pieces),
+            Self::Unread => Ok(()),
         }
     }
 
@@ -269,6 +282,7 @@ impl FileOrStream {
         match self {
             Self::File(writer) => writer.finish_round(),
             Self::Stream(writer) => writer.finish_round(),
+            Self::Unread => Ok(()),
         }
     }
 }

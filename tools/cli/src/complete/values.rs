@@ -85,7 +85,7 @@ fn value_name(argument: &Arg) -> Option<&str> {
     argument
         .get_value_names()?
         .first()
-        .map(|name| name.as_str())
+        .map(clap::builder::Str::as_str)
 }
 
 /// Returns the words for the last of a list: of names with commas between them, and groups in braces.
