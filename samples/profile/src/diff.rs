@@ -79,13 +79,14 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 fn load(path: PathBuf, options: &Options, keys: &[Key]) -> Result<ReadRecording, Failure> {
-    let of_report = report::Options {
+    let mut of_report = report::Options {
         input: path.clone(),
         shown: options.shown.clone(),
         // A picture has the callers too.
         flamegraph: options.flamegraph.clone(),
         ..report::Options::default()
     };
+    of_report.find_functions_of_several()?;
     let mut profile = report::load(&of_report, keys)?;
     if of_report.chooses()? && profile.events.iter().all(|event| event.stacks.is_empty()) {
         let note = "there are no samples of what was chosen";

@@ -52,8 +52,6 @@ use quipu_shell::Failure;
 use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
 
-use crate::recording::Input;
-
 use columns::Columns;
 use options::Format;
 
@@ -99,7 +97,9 @@ pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Ve
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let columns = Columns::new(options)?;
     let keys = &columns.keys;
-    let options = &with_functions(options)?;
+    let mut options = options.clone();
+    options.find_functions()?;
+    let options = &options;
     let callers = options
         .call_graph
         .as_deref()
@@ -203,26 +203,6 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         terminal::warn(note);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the options with the names of the functions that are meant.
-///
-/// # Errors
-/// If there are none.
-fn with_functions(options: &Options) -> Result<Options, Failure> {
-    let mut found = options.clone();
-    let input = Input {
-        path: &options.input,
-        force: options.shown.force,
-        lines: options.inline || !options.viewers.is_empty(),
-        parameters: true,
-        symbols: Some(&options.shown.symbols),
-        keeping: false,
-    };
-    if !options.header_only {
-        input.find_functions(&mut found.shown.selection.names.symbols)?;
-    }
-    Ok(found)
 }
 
 /// Returns the events that are reported.

@@ -29,7 +29,6 @@ use print::Script;
 /// If the recording cannot be read, or has not what was asked for.
 pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let fields = Fields::new(&options.fields)?;
-    let selection = options.selection.selection()?;
     let input = Input {
         path: &options.input,
         force: options.force,
@@ -38,6 +37,9 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         symbols: Some(&options.symbols),
         keeping: false,
     };
+    let mut selection = options.selection.clone();
+    input.find_functions(&mut selection.names.symbols)?;
+    let selection = selection.selection()?;
     let pager = Pager::begin(options.no_pager);
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {
         Script::new(

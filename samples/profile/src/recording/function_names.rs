@@ -36,6 +36,22 @@ impl Input<'_> {
     /// # Errors
     /// If a name is none of that, with the nearest, or it cannot be read.
     pub(crate) fn find_functions(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
+        self.replace_names(wanted, |_, why| Err(why))
+    }
+
+    /// Does so for one of several files: a name that it has not stays as it is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn find_functions_of_several(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
+        self.replace_names(wanted, |name, _| Ok(vec![name.to_owned()]))
+    }
+
+    fn replace_names(
+        self,
+        wanted: &mut Vec<String>,
+        or: impl Fn(&str, Failure) -> Result<Vec<String>, Failure>,
+    ) -> Result<(), Failure> {
         if wanted.is_empty() || self.path == Path::new("-") {
             return Ok(());
         }
@@ -53,9 +69,9 @@ impl Input<'_> {
         let mut found = Vec::new();
         for name in wanted.iter() {
             let meant = meant(name, &seen.names);
-            let meant = meant
-                .map_err(|why| Failure::new(format_args!("{} {why}", name_of_input(self.path))))?;
-            found.extend(meant);
+            let file = name_of_input(self.path);
+            let meant = meant.map_err(|why| Failure::new(format_args!("{file} {why}")));
+            found.extend(meant.or_else(|why| or(name, why))?);
         }
         *wanted = found;
         Ok(())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use crate::recording::{SampleSelection, SelectionOptions, SymbolOptions};
+use crate::recording::{Input, SampleSelection, SelectionOptions, SymbolOptions};
 use quipu_shell::Failure;
 use quipu_shell::numbers;
 
@@ -232,6 +232,43 @@ impl Options {
             input: input.to_owned(),
             children: true,
             ..Self::default()
+        }
+    }
+
+    /// Replaces the names of functions that are chosen by those that are meant.
+    ///
+    /// # Errors
+    /// If one means none.
+    pub(super) fn find_functions(&mut self) -> Result<(), Failure> {
+        let mut names = std::mem::take(&mut self.shown.selection.names.symbols);
+        if !self.header_only {
+            self.input_of_names().find_functions(&mut names)?;
+        }
+        self.shown.selection.names.symbols = names;
+        Ok(())
+    }
+
+    /// Does so for one of several files, which may lack some of the functions.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn find_functions_of_several(&mut self) -> Result<(), Failure> {
+        let mut names = std::mem::take(&mut self.shown.selection.names.symbols);
+        self.input_of_names()
+            .find_functions_of_several(&mut names)?;
+        self.shown.selection.names.symbols = names;
+        Ok(())
+    }
+
+    /// Returns the file in which functions are looked for.
+    fn input_of_names(&self) -> Input<'_> {
+        Input {
+            path: &self.input,
+            force: self.shown.force,
+            lines: self.inline || !self.viewers.is_empty(),
+            parameters: true,
+            symbols: Some(&self.shown.symbols),
+            keeping: false,
         }
     }
 

@@ -103,6 +103,94 @@ fn source_lines_stand_beside_their_instructions() {
     assert!(!text.contains(source) && shares(&text).len() > 5, "{text}");
 }
 
+/// Names of C++, so that a compiler of C is enough.
+const PATHS: &str = r#"
+static volatile long sum;
+void histogram(long n) __asm__("_ZN9wordcount9histogramEl");
+void read_line(long n) __asm__("_ZN6server9read_lineEl");
+void read_block(long n) __asm__("_ZN6server10read_blockEl");
+void histogram(long n) { for (long i = 0; i < n; i++) sum += i; }
+void read_line(long n) { for (long i = 0; i < n; i++) sum += i; }
+void read_block(long n) { for (long i = 0; i < n; i++) sum += i; }
+int main(void) { histogram(30000000); read_line(30000000); read_block(30000000); return 0; }
+"#;
+
+#[test]
+fn functions_are_named_as_people_say_them() {
+    const TEST: &str = "functions_are_named_as_people_say_them";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    bench.compile("paths", PATHS).expect("it compiled another");
+    let program = bench.path("paths").to_string_lossy().into_owned();
+    let output = bench.record(&["-e", "cpu-clock:u", "-c", "200000"], &program);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let wholes = [
+        ("histogram", "wordcount::histogram(long)"),
+        ("_lin", "server::read_line(long)"),
+        ("server::read_block(long)", "server::read_block(long)"),
+    ];
+    for (said, whole) in wholes {
+        let text = stdout(&annotate(&bench, &[said]));
+        assert!(text.contains(&format!("<{whole}>:")), "{said}: {text}");
+        assert_eq!(text.matches(">:\n").count(), 1, "{said}: {text}");
+        let hottest = text.lines().find(|line| line.contains("hottest: "));
+        assert!(
+            hottest.is_some_and(|line| line.contains(" (paths.c:")),
+            "{text}"
+        );
+        let rows = bench.rows(&["-S", said]);
+        let names: Vec<_> = rows
+            .iter()
+            .filter_map(|row| row["symbol"].as_str())
+            .collect();
+        assert_eq!(names, [whole], "{said}");
+        let script = quipu()
+            .current_dir(bench.directory.path())
+            // Its names have no parameters, as those of perf script.
+            .args([
+                "script",
+                "-F",
+                "ip,sym",
+                "-S",
+                said.trim_end_matches("(long)"),
+            ])
+            .output()
+            .expect("it starts");
+        let lines = stdout(&script);
+        let lines: std::collections::BTreeSet<_> = lines
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        let bare = whole.trim_end_matches("(long)");
+        assert_eq!(lines.into_iter().collect::<Vec<_>>(), [bare], "{said}");
+    }
+    for (said, why) in [
+        ("hsitogram", "the nearest are wordcount::histogram(long)"),
+        (
+            "read",
+            "has samples in 2 functions with read in their names: server::read_block(long), server::read_line(long)",
+        ),
+        (
+            "xyzzy",
+            "has no samples in a function xyzzy; quipu report lists the functions",
+        ),
+    ] {
+        for output in [annotate(&bench, &[said]), bench.report(&["-S", said])] {
+            assert_eq!(output.status.code(), Some(125), "{said}");
+            assert_eq!(stdout(&output), "", "{said}");
+            assert!(stderr(&output).contains(why), "{said}: {}", stderr(&output));
+        }
+    }
+    // Without the source file that is said.
+    std::fs::remove_file(bench.path("paths.c")).expect("it was there");
+    let text = stdout(&annotate(&bench, &["histogram"]));
+    assert!(
+        text.contains("no source: ") && text.contains("paths.c is not here"),
+        "{text}"
+    );
+}
+
 #[test]
 fn what_cannot_be_shown_is_told_with_the_reason() {
     const TEST: &str = "what_cannot_be_shown_is_told_with_the_reason";
