@@ -151,18 +151,19 @@ impl Shown<'_> {
                 *missing.entry(path).or_default() += 1;
             }
         }
-        let (path, _) = missing.into_iter().max_by_key(|(_, lines)| *lines)?;
-        let help = rust_library(path).map(|commit| {
-            format!(
-                ": rustup component add rust-src has it for $(rustc --print sysroot)/lib/rustlib/src/rust, to which \
-                 /rustc/{commit} is to be a link"
-            )
-        });
-        let path = escaped(path);
-        Some(format!(
-            "no source: {path} is not here{}",
-            help.unwrap_or_default()
-        ))
+        let (path, _) = missing.iter().max_by_key(|(_, lines)| **lines)?;
+        let mut text = format!("no source: {} is not here", escaped(path));
+        if missing.len() > 1 {
+            let _ = write!(text, " (files missing: {})", missing.len());
+        }
+        if let Some(commit) = missing.keys().find_map(|path| rust_library(path)) {
+            let _ = write!(
+                text,
+                "; rustup component add rust-src has Rust's library, in $(rustc --print sysroot)/lib/rustlib/src/rust: \
+                 /rustc/{commit} as a link to that shows it"
+            );
+        }
+        Some(text)
     }
 
     /// The samples of each instruction: of all addresses from its own to the next one's.
@@ -221,4 +222,59 @@ fn rust_library(path: &str) -> Option<&str> {
 /// Returns the name of a file without its directory.
 fn short(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_source_files_are_named() {
+        let commit = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+        let library = format!("/rustc/{commit}/library/core/src/cmp.rs");
+        assert_eq!(rust_library(&library), Some(commit));
+        assert_eq!(rust_library("/rustc/1.95/compiler/x.rs"), None);
+        let function = SampledFunction {
+            object: "/usr/bin/words".into(),
+            read: None,
+            start: 0,
+            name: Some("histogram".into()),
+        };
+        let hits = Hits::default();
+        let why = |lines: &[Option<(String, u32)>]| {
+            let shown = Shown {
+                event: "cycles",
+                function: &function,
+                hits: &hits,
+                address: 0,
+                instructions: &[],
+                lines,
+            };
+            shown.why_no_source(&mut Sources::default())
+        };
+        let here = (
+            concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs").to_owned(),
+            1,
+        );
+        let gone = ("/nowhere/words.rs".to_owned(), 7);
+        let told = |lines: &[&(String, u32)]| {
+            let lines: Vec<_> = lines.iter().map(|line| Some((*line).clone())).collect();
+            why(&lines)
+        };
+        assert_eq!(told(&[&here]), None);
+        assert_eq!(
+            told(&[&here, &gone]).as_deref(),
+            Some("no source: /nowhere/words.rs is not here")
+        );
+        let text = told(&[&gone, &gone, &(library, 20)]).expect("two are missing");
+        assert!(
+            text.contains("words.rs is not here (files missing: 2); rustup"),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!(" /rustc/{commit} as a link")),
+            "{text}"
+        );
+        assert!(why(&[None]).is_some_and(|text| text.contains("words has no lines for it")));
+    }
 }

@@ -146,6 +146,7 @@ fn meant(wanted: &str, names: &BTreeSet<Arc<str>>) -> Result<Vec<String>, String
     let near: Vec<&str> = near.filter(|name| known.insert(*name)).collect();
     let advice = match near.len() {
         0 => "quipu report lists the functions".to_owned(),
+        1 => format!("the nearest is {}", listed(near.into_iter())),
         _ => format!(
             "the nearest are {}",
             listed(near.into_iter().take(MOST_NAMES))

@@ -16,6 +16,7 @@ mod report;
 mod script;
 #[cfg(unix)]
 mod stat;
+mod widths;
 
 use assert_cmd::Command;
 use tempfile::TempDir;

@@ -166,7 +166,7 @@ fn functions_are_named_as_people_say_them() {
         assert_eq!(lines.into_iter().collect::<Vec<_>>(), [bare], "{said}");
     }
     for (said, why) in [
-        ("hsitogram", "the nearest are wordcount::histogram(long)"),
+        ("hsitogram", "the nearest is wordcount::histogram(long)"),
         (
             "read",
             "has samples in 2 functions with read in their names: server::read_block(long), server::read_line(long)",
