@@ -45,6 +45,7 @@ pub(crate) struct Replay {
     pub(crate) symbolizer: Symbolizer,
     /// True for processes that are told apart from others with the same mappings.
     told_apart: HashMap<i32, bool>,
+    /// The kinds of frames by address space and address, of innermost frames and of others.
     pub(super) frame_kinds: HashMap<(u64, u64, bool), FrameKind>,
     pub(super) kernel: Kernel,
     deferred: Deferred,
