@@ -114,6 +114,11 @@ impl EventAttr {
         self.flag(1)
     }
 
+    /// Returns true if the frames of user mode come in records of their own (`defer_callchain`, Linux 6.19).
+    pub fn defers_callchains(&self) -> bool {
+        self.flag(38)
+    }
+
     /// Returns true if the kernel adjusted the period to reach a frequency (`freq`).
     pub fn is_frequency(&self) -> bool {
         self.flag(10)
@@ -186,5 +191,9 @@ mod tests {
         bytes[40..48].copy_from_slice(&(1u64 << 18).to_ne_bytes());
         let attr = EventAttr::from_bytes(&bytes).expect("good");
         assert!(!attr.is_frequency() && attr.sample_id_all());
+        assert!(!attr.defers_callchains());
+        bytes[40..48].copy_from_slice(&(1u64 << 38).to_ne_bytes());
+        let attr = EventAttr::from_bytes(&bytes).expect("good");
+        assert!(attr.defers_callchains());
     }
 }

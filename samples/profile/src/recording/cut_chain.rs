@@ -63,6 +63,8 @@ pub(crate) enum ChainSource {
     StackCopies,
     /// The CPU has kept the calls that have not returned.
     CallStack,
+    /// The kernel has unwound the thread on its way back to user mode, by frame pointers and by what else it knows there.
+    Unwound,
 }
 
 impl Replay {
@@ -70,6 +72,7 @@ impl Replay {
     pub(crate) fn chain_source(&self, event: usize) -> ChainSource {
         match (self.call_stacks[event], self.has_plain_chains(event)) {
             (true, _) => ChainSource::CallStack,
+            (false, true) if self.deferred_chains[event] => ChainSource::Unwound,
             (false, true) => ChainSource::FramePointers,
             (false, false) => ChainSource::StackCopies,
         }

@@ -35,6 +35,8 @@ pub(crate) struct Replay {
     layouts: Arc<[RecordLayout]>,
     /// True for events whose branches are the calls that have not returned.
     pub(super) call_stacks: Vec<bool>,
+    /// True for events whose chains of user mode come later.
+    pub(super) deferred_chains: Vec<bool>,
     /// Events by the ids of their counters.
     events: HashMap<u64, usize>,
     /// The name of the idle task of each CPU, which nobody names.
@@ -180,6 +182,10 @@ impl Replay {
         Self {
             layouts: events.iter().map(|e| e.attr().layout()).collect(),
             call_stacks: events.iter().map(|e| has_call_stacks(e.attr())).collect(),
+            deferred_chains: events
+                .iter()
+                .map(|e| e.attr().defers_callchains())
+                .collect(),
             events: ids.collect(),
             idle: "swapper".into(),
             begun: u64::MAX,

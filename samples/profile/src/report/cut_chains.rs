@@ -74,10 +74,10 @@ impl CutChains {
         let name = self.object.rsplit('/').next().unwrap_or_default();
         let is_library = name.ends_with(".so") || name.contains(".so.");
         match self.source {
-            ChainSource::FramePointers if is_library => {
+            ChainSource::FramePointers | ChainSource::Unwound if is_library => {
                 "record --call-graph dwarf finds the callers"
             }
-            ChainSource::FramePointers => {
+            ChainSource::FramePointers | ChainSource::Unwound => {
                 "record --call-graph dwarf finds the callers, or frame pointers do: -C force-frame-pointers=yes of rustc, \
                  -fno-omit-frame-pointer of C and C++"
             }
