@@ -1,5 +1,7 @@
 //! `quipu generate`: man pages and completions, for packages.
 
+mod man;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,12 +13,11 @@ use quipu_shell::Failure;
 const EXAMPLES: &str = "\
 Examples:
   quipu generate man ~/.local/share/man/man1
-  quipu generate completions ./completions; then, for each shell that you use:
-    bash  cp completions/quipu.bash ~/.local/share/bash-completion/completions/quipu
-    zsh   cp completions/_quipu into a directory of $fpath
-    fish  cp completions/quipu.fish ~/.config/fish/completions/
+  quipu generate completions .
+  cp quipu.bash ~/.local/share/bash-completion/completions/quipu
 
-The completions of a shell run quipu, which knows the events, metrics and CPUs of the machine.";
+zsh looks for _quipu in the directories of $fpath, fish for quipu.fish in ~/.config/fish/completions. Completions run quipu,
+which knows the events, metrics and CPUs of the machine.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -46,15 +47,11 @@ pub(crate) fn run(options: &Options, command: Command) -> Result<ExitCode, Failu
     };
     fs::create_dir_all(directory).map_err(failed)?;
     match options.kind {
-        Product::Man => man(directory, command),
+        Product::Man => man::write(directory, command),
         Product::Completions => completions(directory),
     }
     .map_err(failed)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn man(directory: &Path, command: Command) -> std::io::Result<()> {
-    clap_mangen::generate_to(command.disable_help_subcommand(true), directory)
 }
 
 /// Writes scripts that ask `quipu complete` for words, and the shell for those of a measured command.

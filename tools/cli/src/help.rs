@@ -1,5 +1,7 @@
 //! `quipu help`: topics and subcommands.
 
+pub(crate) mod prose;
+
 use std::io;
 use std::process::ExitCode;
 

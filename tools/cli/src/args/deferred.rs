@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
+use crate::help::prose;
+
 /// The options of a subcommand.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(Box<T>);
@@ -30,10 +32,20 @@ impl<T: Args> Args for Deferred<T> {
 fn augment<T: Args>(command: Command) -> Command {
     let about = command.get_about().cloned().unwrap_or_default();
     let long_about = command.get_long_about().cloned();
-    let command = T::augment_args(command).about(about);
+    let command = reflowed(T::augment_args(command)).about(about);
     match long_about {
         Some(text) => command.long_about(text),
         None => command.long_about(None),
+    }
+}
+
+/// Lets the text below the options be broken where it is shown.
+fn reflowed(command: Command) -> Command {
+    let text = command.get_after_help().map(ToString::to_string);
+    let command = command.mut_subcommands(reflowed);
+    match text {
+        Some(text) => command.after_help(prose::reflowed(&text)),
+        None => command,
     }
 }
 

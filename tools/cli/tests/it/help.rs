@@ -64,3 +64,62 @@ fn packages_get_man_pages_and_completions() {
             .success()
     );
 }
+
+/// Every page has the sections that people look for, and groff(1) fits it into 80 columns without a warning.
+#[test]
+fn man_pages_have_their_sections_and_fit() {
+    const TEST: &str = "man_pages_have_their_sections_and_fit";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("text");
+    assert!(quipu(&["generate", "man", path]).status.success());
+    let mut pages = 0;
+    for file in fs::read_dir(directory.path()).expect("it is ours") {
+        let file = file.expect("it is ours").path();
+        let page = fs::read_to_string(&file).expect("text");
+        for section in ["\"EXIT STATUS\"", "ENVIRONMENT", "\"SEE ALSO\""] {
+            assert_eq!(
+                page.matches(&format!("\n.SH {section}\n")).count(),
+                1,
+                "{section}: {page}"
+            );
+        }
+        assert!(
+            !page.contains(".SH EXTRA") && !page.contains("\nExamples:"),
+            "{page}"
+        );
+        pages += 1;
+        let mut groff = std::process::Command::new("groff");
+        groff
+            .args(["-man", "-ww", "-Tascii", "-P-c", "-rLL=80n"])
+            .arg(&file);
+        let output = match groff.output() {
+            Ok(output) => output,
+            Err(error) => {
+                crate::skip(TEST, format_args!("no groff(1): {error}"));
+                continue;
+            }
+        };
+        let warnings = String::from_utf8_lossy(&output.stderr);
+        assert!(warnings.is_empty(), "{}: {warnings}", file.display());
+        let text = String::from_utf8_lossy(&output.stdout);
+        for line in text.lines() {
+            // A character that is struck over itself is bold.
+            let struck = 2 * line.matches('\x08').count();
+            let width = line.chars().count() - struck;
+            assert!(width <= 80, "{}: {line}", file.display());
+        }
+    }
+    assert!(pages > 20, "{pages}");
+    let stat = fs::read_to_string(directory.path().join("quipu-stat.1")).expect("text");
+    for part in [
+        ".TH quipu-stat 1  \"quipu 0",
+        "\n.SS \"What\"\n",
+        "\n.SH EXAMPLES\n.TP\n\\fBquipu stat \\-\\- make \\-j8\\fR\nwhat a build costs\n",
+        "\n.SH FILES\n",
+        "\\fBperf\\-stat\\fR(1)",
+    ] {
+        assert!(stat.contains(part), "{part}: {stat}");
+    }
+    // NAME says it.
+    assert!(!stat.contains(".SH DESCRIPTION"), "{stat}");
+}
