@@ -104,7 +104,7 @@ pub(crate) enum Command {
     Encode(Deferred<encode::EncodeOptions>),
     /// Show the event that an encoding counts
     Decode(Deferred<encode::DecodeOptions>),
-    /// Check event files, and show where events are defined
+    /// Check event files (check), and find where events are defined (which)
     Events(Deferred<events::Options>),
     /// Repair counter registers after a measurement with --backend msr was killed
     #[cfg(unix)]

@@ -25,7 +25,7 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Show where an event, generalized event or preset is defined
+    /// Find where an event, generalized event or preset is defined
     Which {
         /// The event
         name: String,
@@ -122,10 +122,26 @@ fn which(name: &str, choice: &CpuChoice) -> Result<ExitCode, Failure> {
         }
     }
     if text.is_empty() {
+        let near = nearest(name, choice)?;
+        let near = match near.as_slice() {
+            [] => String::new(),
+            near => format!("; did you mean {}?", near.join(", ")),
+        };
         let name = name.escape_debug();
-        let message = format!("no layer of the event database defines {name}");
+        let message = format!("no layer of the event database defines {name}{near}");
         return Err(Failure::with_status(message, 1));
     }
     terminal::print(&text).map_err(Failure::new)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the names of the chosen CPUs that are nearest to one.
+fn nearest(name: &str, choice: &CpuChoice) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for table in choice.tables()? {
+        names.extend(table.events().into_iter().map(|event| event.name));
+        names.extend(table.generalized().into_iter().map(|event| event.name));
+        names.extend(table.presets().into_iter().map(|preset| preset.name));
+    }
+    Ok(quipu_text::nearest_of(name, names))
 }

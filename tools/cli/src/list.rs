@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::events::CpuChoice;
+use crate::perf;
 use catalog::Catalog;
 use description::Descriptions;
 use metrics::Metrics;
@@ -37,6 +38,9 @@ const TRACEPOINT_BUDGET: Duration = Duration::from_millis(200);
 
 /// The kinds that the event database alone has.
 const DATABASE: [&str; 5] = ["native", "uncore", "cpus", "metrics", "metricgroups"];
+
+/// Words of perf for some of them.
+const OF_PERF: [(&str, &str); 2] = [("metric", "metrics"), ("metricgroup", "metricgroups")];
 
 /// Why the listing of metrics is empty.
 const NO_METRIC: &str = "this CPU has no metric of this name; --cpu ID lists those of another: there are some of Intel from Skylake on, \
@@ -111,7 +115,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
     let none_native = native.as_ref().is_none_or(Native::is_empty)
         && uncore.as_ref().is_none_or(Uncore::is_empty);
     if catalog.entries.is_empty() && none_native && !selection.texts().is_empty() {
-        return Err(Failure::with_status(catalog.nothing_matches(&selection), 1));
+        let of_perf = selection
+            .texts()
+            .iter()
+            .find_map(|word| perf::advice_on_word("list", word));
+        let why = of_perf.unwrap_or_else(|| catalog.nothing_matches(&selection));
+        return Err(Failure::with_status(why, 1));
     }
     let mut spent = None;
     probe::probe(&mut catalog.entries, &probe::open_here, &mut || {
@@ -200,8 +209,15 @@ fn json_text(value: &impl Serialize) -> Result<String, Failure> {
 
 /// Returns the listing of the event database, if it was asked for by its kinds or for another CPU.
 fn database(options: &Options) -> Result<Option<String>, Failure> {
-    let (first, texts) = match options.filters.split_first() {
-        Some((first, rest)) if DATABASE.contains(&first.as_str()) => (first.as_str(), rest),
+    let kind = |word: &str| {
+        let of_perf = OF_PERF.iter().find(|(perf, _)| *perf == word);
+        let word = of_perf.map_or(word, |(_, kind)| kind);
+        DATABASE.into_iter().find(|kind| *kind == word)
+    };
+    let first = options.filters.split_first();
+    let first = first.and_then(|(first, rest)| Some((kind(first)?, rest)));
+    let (first, texts) = match first {
+        Some(found) => found,
         _ if options.choice.cpu.is_some() => ("native", options.filters.as_slice()),
         _ => return Ok(None),
     };

@@ -61,12 +61,23 @@ fn is_subcommand(word: &str) -> bool {
     rows().any(|row| row.of.split(',').any(|of| of == word))
 }
 
-/// Returns the row on an option of a subcommand.
+/// Returns the sentence on a word that a subcommand was given and that perf's knows.
+pub(crate) fn advice_on_word(of: &str, word: &str) -> Option<String> {
+    let row = row(of, word)?;
+    Some(sentence(&format!("{of} has no {word}"), &row, of))
+}
+
+/// Returns the row on an option or a word of a subcommand. Long options may be cut, as perf takes them, where no other one
+/// begins so.
 fn row(of: &str, name: &str) -> Option<PerfOption> {
-    rows().find(|row| {
-        row.of.split(',').any(|known| known == of)
-            && row.names.split(' ').any(|known| known == name)
-    })
+    let of_subcommand = || rows().filter(|row| row.of.split(',').any(|known| known == of));
+    let whole = of_subcommand().find(|row| row.names.split(' ').any(|known| known == name));
+    if whole.is_some() || !name.starts_with("--") || name.len() < "--ab".len() {
+        return whole;
+    }
+    let mut begun =
+        of_subcommand().filter(|row| row.names.split(' ').any(|known| known.starts_with(name)));
+    begun.next().filter(|_| begun.next().is_none())
 }
 
 fn rows() -> impl Iterator<Item = PerfOption> {
@@ -117,7 +128,9 @@ mod tests {
             for of in row.of.split(',').filter(|of| *of != "*") {
                 let accepted = accepted(of).unwrap_or_default();
                 for name in row.names.split(' ') {
-                    assert!(name.starts_with('-'), "{row:?}");
+                    // Words that perf has instead of options.
+                    let is_word = ["list", "script"].contains(&of);
+                    assert!(name.starts_with('-') || is_word, "{row:?}");
                     if accepted.contains(name) {
                         offending.push(format!("{of} {name}"));
                     }
@@ -209,7 +222,24 @@ mod tests {
         ] {
             assert_eq!(told(line).as_deref(), Some(sentence));
         }
-        for line in ["quipu stat --nonsense true", "quipu nonsense"] {
+        for (line, instead) in [
+            ("quipu report --task", "quipu script -F comm,pid,tid"),
+            (
+                "quipu record --build-id true",
+                "mappings carry the build ids",
+            ),
+            ("quipu script gecko", "quipu report --firefox"),
+            ("quipu script flamegraph", "quipu report --flamegraph"),
+        ] {
+            let told = told(line).expect(line);
+            assert!(told.contains(instead), "{told}");
+        }
+        // It begins several.
+        for line in [
+            "quipu stat --nonsense true",
+            "quipu nonsense",
+            "quipu script --show",
+        ] {
             assert_eq!(told(line), None, "{line}");
         }
     }

@@ -295,6 +295,12 @@ fn metrics_and_their_groups_are_listed() {
     assert_eq!(listed[0]["MetricGroup"], "TopdownL2;PipelineL2");
     assert_eq!(listed[0]["ScaleUnit"], "1%");
     quipu(&["metrics", "--cpu", "intel-p5"]).assert().code(1);
+    // By perf's words too.
+    assert_eq!(of(&["metricgroup"]), groups);
+    assert_eq!(of(&["metric", "frontend_bound"]), text);
+    let refused = quipu(&["sdt"]).assert().code(1).get_output().clone();
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.contains("list has no sdt (perf's: "), "{refused}");
 }
 
 /// Returns what `quipu` prints on a terminal of script(1) with a pager that marks the lines it pages.

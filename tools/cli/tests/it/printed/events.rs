@@ -23,7 +23,7 @@ fn files_are_checked_and_searched() {
         "[[cpu]]\nid = \"amd-k7\"\n[cpu.events]\nMINE = { code = 0x99, umask = 1 }\n",
     );
     write("syntax.toml", "[[cpu\n");
-    let runs: [&[&str]; 6] = [
+    let runs: [&[&str]; 7] = [
         &["events", "check", "good.toml"],
         &["events", "check", "large.toml", "key.toml", "syntax.toml"],
         &["events", "check", "missing.toml"],
@@ -37,6 +37,7 @@ fn files_are_checked_and_searched() {
             "good.toml",
         ],
         &["events", "which", "MINE", "--cpu", "amd-k7"],
+        &["events", "which", "ex_ret_opps", "--cpu", "amd-zen4"],
         &[
             "encode",
             "MINE",
