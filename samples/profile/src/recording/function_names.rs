@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quipu_perf_data::Sample;
 use quipu_shell::Failure;
-use quipu_shell::terminal::escaped;
+use quipu_shell::terminal::{self, escaped};
 use quipu_text::nearest_of;
 
 use super::input::{Input, name as name_of_input};
@@ -31,12 +31,19 @@ const APPENDED: [&str; 7] = [
 
 impl Input<'_> {
     /// Replaces names of functions that no sample of the file is in by those that are meant. A name is exact, or the last part of
-    /// the paths of some functions, or a part of the name of one. Those of standard input are exact, as it can be read once.
+    /// the paths of some functions, or a part of the name of one. One that is none of that stays as it is, with a warning that
+    /// names the nearest. Names for standard input are exact, as it can be read once.
     ///
     /// # Errors
-    /// If a name is none of that, with the nearest, or it cannot be read.
+    /// If no name is any of that, or the file cannot be read.
     pub(crate) fn find_functions(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
-        self.replace_names(wanted, |_, why| Err(why))
+        let asked = wanted.len();
+        let mut missing = self.replace_names(wanted)?;
+        if missing.len() == asked && asked > 0 {
+            return Err(missing.remove(0));
+        }
+        missing.iter().for_each(terminal::warn);
+        Ok(())
     }
 
     /// Does so for one of several files: a name that it has not stays as it is.
@@ -44,16 +51,13 @@ impl Input<'_> {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn find_functions_of_several(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
-        self.replace_names(wanted, |name, _| Ok(vec![name.to_owned()]))
+        self.replace_names(wanted).map(|_| ())
     }
 
-    fn replace_names(
-        self,
-        wanted: &mut Vec<String>,
-        or: impl Fn(&str, Failure) -> Result<Vec<String>, Failure>,
-    ) -> Result<(), Failure> {
+    /// Returns why names stay as they are.
+    fn replace_names(self, wanted: &mut Vec<String>) -> Result<Vec<Failure>, Failure> {
         if wanted.is_empty() || self.path == Path::new("-") {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let begin = |_: &[_], _: &_, _: &[String]| {
             Ok(SeenNames {
@@ -63,18 +67,23 @@ impl Input<'_> {
             })
         };
         let (_, seen) = self.replay(begin)?;
+        let mut missing = Vec::new();
         if seen.missing.is_empty() {
-            return Ok(());
+            return Ok(missing);
         }
         let mut found = Vec::new();
         for name in wanted.iter() {
-            let meant = meant(name, &seen.names);
-            let file = name_of_input(self.path);
-            let meant = meant.map_err(|why| Failure::new(format_args!("{file} {why}")));
-            found.extend(meant.or_else(|why| or(name, why))?);
+            match meant(name, &seen.names) {
+                Ok(meant) => found.extend(meant),
+                Err(why) => {
+                    let file = name_of_input(self.path);
+                    missing.push(Failure::new(format_args!("{file} {why}")));
+                    found.push(name.clone());
+                }
+            }
         }
         *wanted = found;
-        Ok(())
+        Ok(missing)
     }
 }
 
