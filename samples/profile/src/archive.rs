@@ -12,8 +12,8 @@ use tar::{Builder, EntryType, Header};
 
 use crate::hit_files::{HitFile, HitFiles};
 use crate::recording::Input;
-use quipu_shell::Failure;
 use quipu_shell::terminal;
+use quipu_shell::{Failure, output_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,7 +83,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
 
 /// Writes the files and the links by which they are found.
 fn write(output: &Path, hit: &HitFiles) -> io::Result<()> {
-    let file = File::create(output)?;
+    let file = output_file::open(output, false)?;
     let mut archive = Builder::new(GzEncoder::new(file, Compression::default()));
     for file in &hit.files {
         append(&mut archive, file)?;

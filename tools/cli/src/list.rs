@@ -27,9 +27,9 @@ use catalog::Catalog;
 use description::Descriptions;
 use metrics::Metrics;
 use native::Native;
-use quipu_shell::Failure;
 use quipu_shell::pager;
 use quipu_shell::terminal::Layout;
+use quipu_shell::{Failure, output_file};
 use selection::ListFilter;
 use uncore::Uncore;
 
@@ -177,7 +177,7 @@ impl Options {
     /// Writes a listing to where it was asked for.
     fn write(&self, text: &str) -> Result<ExitCode, Failure> {
         match self.output.as_deref() {
-            Some(path) if path != Path::new("-") => std::fs::write(path, text)
+            Some(path) if path != Path::new("-") => output_file::write(path, text)
                 .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?,
             _ => pager::print(text, self.no_pager || self.json || self.raw_dump)
                 .map_err(Failure::new)?,

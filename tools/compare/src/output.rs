@@ -9,12 +9,11 @@ mod number;
 mod svg;
 mod table;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use quipu_shell::Failure;
 use quipu_shell::terminal::{self, Layout};
+use quipu_shell::{Failure, output_file};
 use serde::Serialize;
 
 use crate::gate::Answer;
@@ -73,7 +72,7 @@ pub(crate) fn save(
 }
 
 fn put(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text)
+    output_file::write(path, text)
         .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))
 }
 

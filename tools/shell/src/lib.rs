@@ -17,6 +17,8 @@ pub mod left_behind;
 pub mod numbers;
 #[cfg(unix)]
 pub mod output;
+#[cfg(unix)]
+pub mod output_file;
 pub mod pager;
 pub mod reasons;
 #[cfg(unix)]

@@ -1,10 +1,9 @@
 //! Intervals as a picture.
 
-use std::fs;
 use std::path::PathBuf;
 
 use quipu_plot::{Interval, Plot};
-use quipu_shell::Failure;
+use quipu_shell::{Failure, output_file};
 
 use super::rows::Row;
 
@@ -66,7 +65,7 @@ impl Picture {
                 "there are no intervals to plot: count with -I MILLISECONDS",
             ));
         }
-        fs::write(&self.path, self.plot.svg())
+        output_file::write(&self.path, self.plot.svg())
             .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", self.path.display())))
     }
 }

@@ -8,16 +8,15 @@ pub mod overhead;
 pub mod text;
 
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::mem;
 use std::path::PathBuf;
 
 use quipu_command::standard_error_was_closed;
 
-use quipu_shell::Failure;
 use quipu_shell::output::Output as Endable;
 use quipu_shell::terminal::{self, Layout};
+use quipu_shell::{Failure, output_file};
 
 use super::aggregate::AggregateId;
 use super::notes::Note;
@@ -138,7 +137,7 @@ impl Output {
                 (Box::new(Endable(io::stdout())), Layout::of_stdout())
             }
             Some(path) => {
-                let file = open_file(path, append).map_err(|e| {
+                let file = output_file::open(path, append).map_err(|e| {
                     Failure::new(format_args!("cannot write {}: {e}", path.display()))
                 })?;
                 (Box::new(Endable(file)), Layout::PLAIN)
@@ -336,13 +335,4 @@ impl Output {
 fn started() -> String {
     let now = jiff::ZonedDateTime::now();
     format!("# started on {}\n\n", now.strftime("%a %b %e %H:%M:%S %Y"))
-}
-
-fn open_file(path: &std::path::Path, append: bool) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .write(true)
-        .append(append)
-        .truncate(!append)
-        .open(path)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{dup2_stdout, geteuid};
 use quipu_perf_data::{Compressor, Error, Features, RecordedEvent, StreamWriter, Writer};
 
-use quipu_shell::{Failure, output};
+use quipu_shell::{Failure, output, output_file};
 
 /// The place that a recording is written to.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +93,7 @@ impl Output {
         let fail = |e: &dyn fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
         };
+        output_file::is_link(path).map_err(|e| fail(&e))?;
         // Where a link leads, /dev/stdout for one, and not the link itself.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut options = OpenOptions::new();

@@ -1,11 +1,10 @@
 //! Flame graphs: stacks as a picture.
 
-use std::fs;
 use std::path::Path;
 
 use inferno::flamegraph;
 
-use quipu_shell::Failure;
+use quipu_shell::{Failure, output_file};
 
 use super::folded::{self, part};
 use super::profile::{EventProfile, Profile};
@@ -38,6 +37,6 @@ pub(crate) fn draw(
     let mut picture = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut picture)
         .map_err(|e| Failure::new(format_args!("cannot draw the samples: {e}")))?;
-    fs::write(path, picture)
+    output_file::write(path, picture)
         .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))
 }

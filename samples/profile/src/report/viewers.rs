@@ -10,7 +10,7 @@ use quipu_perf_data::{Features, RecordedEvent};
 use quipu_viewers::{Recording, file, firefox, pprof, speedscope};
 
 use crate::recording::{Input, Replay};
-use quipu_shell::Failure;
+use quipu_shell::{Failure, output_file};
 
 use super::load::Loading;
 use super::options::Options;
@@ -98,7 +98,8 @@ pub(super) fn write(options: &Options) -> Result<Profile, Failure> {
         )));
     }
     for (path, write) in options.viewers.files() {
-        file::create(path, |out| write(&recording, out))
+        output_file::open(path, false)
+            .and_then(|file| file::fill(file, path, |out| write(&recording, out)))
             .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))?;
     }
     Ok(profile)
