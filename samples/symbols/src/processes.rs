@@ -12,6 +12,10 @@ use crate::process_maps::ProcessMaps;
 /// As many mappings as a process can have (`vm.max_map_count`), for more than a thousand of them.
 /// A recording that makes more is not believed.
 const MOST_MAPPINGS: usize = 64 << 20;
+/// As many mappings are copied for processes that map more than they were forked with, some 600 MB of them, and this many
+/// for each that is made: a small file of forks must not need the square of its size.
+const MOST_COPIES: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
+const COPIES_OF_EACH: usize = 64;
 /// As many changes of address spaces are known at once: what comes after another one has a number of its own.
 const MOST_NUMBERS: usize = 7 << 13;
 
@@ -29,8 +33,12 @@ pub struct Processes {
     names: HashSet<Arc<str>>,
     /// Every file that was mapped, once.
     files: HashSet<Arc<MappedFile>>,
-    /// Number of mappings that have been copied or made.
-    mappings: usize,
+    /// Number of mappings that have been made.
+    made: usize,
+    /// Number of those that have been copied.
+    copied: usize,
+    /// Number of those that are left out, as they were too many.
+    left_out: usize,
     /// The numbers of the address spaces that came of others by a mapping.
     numbers: HashMap<Change, u32>,
     last_number: u32,
@@ -66,8 +74,14 @@ impl Processes {
             Some(_) => 0,
             None => space.len(),
         };
-        self.mappings = self.mappings.saturating_add(copied + 1);
-        if self.mappings <= MOST_MAPPINGS {
+        let most_copies = MOST_COPIES + COPIES_OF_EACH * self.made;
+        if self.made >= MOST_MAPPINGS || self.copied + copied > most_copies {
+            // What lay there before would have its name.
+            *space = Arc::default();
+            self.left_out += 1;
+        } else {
+            self.made += 1;
+            self.copied += copied;
             let space = Arc::make_mut(space);
             let change = Change {
                 before: space.number,
@@ -85,6 +99,11 @@ impl Processes {
             });
             space.map(mapped);
         }
+    }
+
+    /// Returns the number of mappings that were left out, as a recording has too many of them.
+    pub fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// Takes in what a process that runs has mapped by now (proc_pid_maps(5)), and its name. Nothing
@@ -233,6 +252,24 @@ mod tests {
 
     fn mapped(path: &str) -> Mapped {
         Mapped::new(0..10, 0, path.as_bytes())
+    }
+
+    /// Copying the square of what a file says takes gigabytes for one of a megabyte.
+    #[test]
+    fn a_chain_of_forks_is_no_square() {
+        let mut processes = Processes::new();
+        for pid in 1..1_000 {
+            processes.fork(pid + 1, pid + 1, pid, pid);
+            let start = u64::from(pid.unsigned_abs()) * 10;
+            let own = Mapped::new(start..start + 10, 0, "own".as_bytes());
+            processes.map(pid + 1, own);
+        }
+        assert!(processes.copied <= MOST_COPIES + COPIES_OF_EACH * processes.made);
+        assert!(processes.left_out() > 0);
+        // A name that may be wrong is none.
+        assert!(processes.mapping(2, 15).is_some());
+        let dropped = (2..1_000).find(|pid| processes.mapping(*pid, 15).is_none());
+        assert!(dropped.is_some());
     }
 
     fn path_in(processes: &Processes, pid: i32) -> Option<String> {

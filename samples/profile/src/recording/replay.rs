@@ -30,6 +30,10 @@ use super::visit::{Begin, Visit};
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
 
+/// Bytes of memory for records that wait for others, and as many more for each byte that was read.
+const MOST_MEMORY: u64 = 256 << 20;
+const MEMORY_OF_EACH_BYTE: u64 = 64;
+
 /// State of going through a recording.
 pub(crate) struct Replay {
     layouts: Arc<[RecordLayout]>,
@@ -255,7 +259,8 @@ impl Replay {
         let mut is_first = true;
         self.is_done = !visit.needs_records();
         while !self.is_done {
-            progress.set(records.offset());
+            let read = records.offset();
+            progress.set(read);
             let record = match records.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
@@ -268,6 +273,15 @@ impl Replay {
                 }
             };
             is_first = false;
+
+            if order.memory() > MOST_MEMORY + MEMORY_OF_EACH_BYTE * read {
+                self.notes.push(format!(
+                    "more than {} MB of records wait for the end of a round after {read} bytes: no recording is compressed so \
+                     much; what was read until then is reported",
+                    order.memory() / 1_000_000
+                ));
+                break;
+            }
             if record.kind() == kind::FINISHED_ROUND {
                 let Ok(()) = order.finish_round(|record| self.take(record, &layouts, &mut visit));
             } else if record.kind() < kind::FIRST_OF_USER {
@@ -281,6 +295,12 @@ impl Replay {
             {
                 self.left_out.get_or_insert((0, error)).0 += 1;
             }
+        }
+        if self.processes.left_out() > 0 {
+            self.notes.push(format!(
+                "{} mappings of forked processes are left out, as there are too many: what ran in those has no names",
+                self.processes.left_out()
+            ));
         }
         self.traced = records.traced();
         Ok((self, visit))

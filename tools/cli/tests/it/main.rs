@@ -1,6 +1,8 @@
 //! The command `quipu`, run as people run it.
 
 #[cfg(unix)]
+mod amplifiers;
+#[cfg(unix)]
 mod compare;
 #[cfg(unix)]
 mod completions;

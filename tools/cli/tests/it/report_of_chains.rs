@@ -74,19 +74,23 @@ fn objects(options: &[&str], records: &[Vec<u8>]) -> Vec<(String, u64)> {
     rows
 }
 
+/// Returns the event of the recordings, whose samples have an address, a thread, a time and a chain.
+pub(super) fn event() -> RecordedEvent {
+    let mut attr = [0; 64];
+    attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
+    attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
+    attr[40..48].copy_from_slice(&FLAGS.to_ne_bytes());
+    let attr = EventAttr::from_bytes(&attr).expect("a good attr");
+    RecordedEvent::new(attr, vec![], "cycles")
+}
+
 /// Returns the rows of a report of these records.
 pub(super) fn rows(
     features: &Features,
     options: &[&str],
     records: &[Vec<u8>],
 ) -> Vec<serde_json::Value> {
-    let mut attr = [0; 64];
-    attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
-    attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
-    attr[40..48].copy_from_slice(&FLAGS.to_ne_bytes());
-    let attr = EventAttr::from_bytes(&attr).expect("a good attr");
-    let event = RecordedEvent::new(attr, vec![], "cycles");
-    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event()]).expect("memory");
     for record in records {
         writer.write(&[record]).expect("memory");
     }
