@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use quipu_perf_data::Sample;
+use quipu_perf_data::{BranchStack, Sample};
 use quipu_shell::Failure;
 use quipu_shell::terminal::{self, escaped};
+use quipu_symbols::AddressOwner;
 use quipu_text::nearest_of;
 
+use super::chain::ChainFrame;
 use super::input::{Input, name as name_of_input};
-use super::owner::owner;
+use super::owner::{owner, owner_of_address};
 use super::places::Places;
 use super::replay::Replay;
 use super::visit::Visit;
@@ -38,7 +40,7 @@ impl Input<'_> {
     /// If no name is any of that, or the file cannot be read.
     pub(crate) fn find_functions(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
         let asked = wanted.len();
-        let mut missing = self.replace_names(wanted)?;
+        let mut missing = self.replace_names(wanted, true)?;
         if missing.len() == asked && asked > 0 {
             return Err(missing.remove(0));
         }
@@ -46,16 +48,21 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// Does so for one of several files: a name that it has not stays as it is.
+    /// Does so for one of several files, which are compared: a name that it has not stays as it is, and a part of a name means none, as
+    /// it could mean another function in each.
     ///
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn find_functions_of_several(self, wanted: &mut Vec<String>) -> Result<(), Failure> {
-        self.replace_names(wanted).map(|_| ())
+        self.replace_names(wanted, false).map(|_| ())
     }
 
     /// Returns why names stay as they are.
-    fn replace_names(self, wanted: &mut Vec<String>) -> Result<Vec<Failure>, Failure> {
+    fn replace_names(
+        self,
+        wanted: &mut Vec<String>,
+        by_parts: bool,
+    ) -> Result<Vec<Failure>, Failure> {
         if wanted.is_empty() || self.path == Path::new("-") {
             return Ok(Vec::new());
         }
@@ -64,6 +71,7 @@ impl Input<'_> {
                 missing: wanted.clone(),
                 names: BTreeSet::new(),
                 places: Places::default(),
+                hits: Vec::new(),
             })
         };
         let (_, seen) = self.replay(begin)?;
@@ -73,7 +81,7 @@ impl Input<'_> {
         }
         let mut found = Vec::new();
         for name in wanted.iter() {
-            match meant(name, &seen.names) {
+            match meant(name, &seen.names, by_parts) {
                 Ok(meant) => found.extend(meant),
                 Err(why) => {
                     let file = name_of_input(self.path);
@@ -92,26 +100,31 @@ struct SeenNames {
     missing: Vec<String>,
     names: BTreeSet<Arc<str>>,
     places: Places,
+    hits: Vec<ChainFrame>,
 }
 
 impl Visit for SeenNames {
     fn sample(
         &mut self,
         replay: &mut Replay,
-        _event: usize,
+        event: usize,
         sample: &Sample<'_>,
     ) -> ControlFlow<()> {
-        let Some(ip) = sample.ip() else {
-            return ControlFlow::Continue(());
-        };
         let pid = sample.thread().map_or(-1, |thread| thread.pid);
-        let own = owner(sample.misc().cpu_mode(), pid);
-        let place = self.places.at(replay, own, ip);
-        let inlined = place.code.inlined.iter().map(|inlined| &inlined.symbol);
-        for name in inlined.chain([&place.code.symbol]).flatten() {
-            if self.names.insert(name.clone()) {
-                self.missing.retain(|missing| **missing != **name);
+        match sample.ip() {
+            Some(ip) => self.see(replay, owner(sample.misc().cpu_mode(), pid), ip),
+            // Its call chain begins with the instruction.
+            None => {
+                let mut hits = std::mem::take(&mut self.hits);
+                replay.hits(event, sample, &mut hits);
+                if let Some(first) = hits.first() {
+                    self.see(replay, first.owner, first.address);
+                }
+                self.hits = hits;
             }
+        }
+        for branch in sample.branches().iter().flat_map(BranchStack::iter) {
+            self.see(replay, owner_of_address(branch.to, pid), branch.to);
         }
         match self.missing.is_empty() {
             true => ControlFlow::Break(()),
@@ -120,8 +133,21 @@ impl Visit for SeenNames {
     }
 }
 
-/// Returns the functions that a text means, or why it means none.
-fn meant(wanted: &str, names: &BTreeSet<Arc<str>>) -> Result<Vec<String>, String> {
+impl SeenNames {
+    /// Takes note of the functions at an address.
+    fn see(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) {
+        let place = self.places.at(replay, owner, address);
+        let inlined = place.code.inlined.iter().map(|inlined| &inlined.symbol);
+        for name in inlined.chain([&place.code.symbol]).flatten() {
+            if self.names.insert(name.clone()) {
+                self.missing.retain(|missing| **missing != **name);
+            }
+        }
+    }
+}
+
+/// Returns the functions that a text means, or why it means none; with `by_parts` a part of the name of one does too.
+fn meant(wanted: &str, names: &BTreeSet<Arc<str>>, by_parts: bool) -> Result<Vec<String>, String> {
     let those = |is_meant: &dyn Fn(&str) -> bool| -> Vec<String> {
         let names = names.iter().filter(|name| is_meant(name));
         names.map(ToString::to_string).collect()
@@ -134,7 +160,7 @@ fn meant(wanted: &str, names: &BTreeSet<Arc<str>>) -> Result<Vec<String>, String
             return Ok(found);
         }
     }
-    let found = those(&|name| name.contains(wanted));
+    let found = those(&|name| by_parts && name.contains(wanted));
     match found.as_slice() {
         [_] => return Ok(found),
         [_, ..] => {
@@ -254,7 +280,9 @@ mod tests {
             "hashbrown::rustc_entry",
         ];
         let names: BTreeSet<Arc<str>> = names.into_iter().map(Arc::from).collect();
-        let meant = |wanted| meant(wanted, &names);
+        let without_parts = |wanted| meant(wanted, &names, false);
+        assert!(without_parts("_line").is_err() && without_parts("histogram").is_ok());
+        let meant = |wanted| meant(wanted, &names, true);
         assert_eq!(meant("histogram"), Ok(vec!["histogram".to_owned()]));
         assert_eq!(
             meant("run"),
