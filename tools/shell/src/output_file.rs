@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use nix::fcntl::OFlag;
-use nix::libc::{S_ISVTX, S_IWOTH};
 use nix::unistd::geteuid;
 
 /// Returns true if a link has this path, which may be followed.
@@ -57,11 +56,13 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> io::Result<()> {
     io::Write::write_all(&mut open(path, false)?, contents.as_ref())
 }
 
+/// `S_ISVTX | S_IWOTH`, whose type differs between systems and from that of a mode here.
+const FOR_ALL: u32 = 0o1002;
+
 /// Returns the user who put a file where everybody may write and only owners remove, unless it is this one or the owner of
 /// the directory.
 fn stranger(file: &Metadata, directory: &Metadata, this_user: u32) -> Option<u32> {
-    let for_all = S_ISVTX | S_IWOTH;
-    let is_for_all = directory.mode() & for_all == for_all;
+    let is_for_all = directory.mode() & FOR_ALL == FOR_ALL;
     let user = file.uid();
     (is_for_all && user != this_user && user != directory.uid()).then_some(user)
 }
