@@ -72,6 +72,16 @@ fn man_pages_have_their_sections_and_fit() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().to_str().expect("text");
     assert!(quipu(&["generate", "man", path]).status.success());
+    let has_groff = match std::process::Command::new("groff")
+        .arg("--version")
+        .output()
+    {
+        Ok(_) => true,
+        Err(error) => {
+            crate::skip(TEST, format_args!("no groff(1): {error}"));
+            false
+        }
+    };
     let mut pages = 0;
     for file in fs::read_dir(directory.path()).expect("it is ours") {
         let file = file.expect("it is ours").path();
@@ -88,17 +98,14 @@ fn man_pages_have_their_sections_and_fit() {
             "{page}"
         );
         pages += 1;
+        if !has_groff {
+            continue;
+        }
         let mut groff = std::process::Command::new("groff");
         groff
             .args(["-man", "-ww", "-Tascii", "-P-c", "-rLL=80n"])
             .arg(&file);
-        let output = match groff.output() {
-            Ok(output) => output,
-            Err(error) => {
-                crate::skip(TEST, format_args!("no groff(1): {error}"));
-                continue;
-            }
-        };
+        let output = groff.output().expect("it was there");
         let warnings = String::from_utf8_lossy(&output.stderr);
         assert!(warnings.is_empty(), "{}: {warnings}", file.display());
         let text = String::from_utf8_lossy(&output.stdout);
