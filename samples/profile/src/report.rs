@@ -38,6 +38,7 @@ pub use profile::{
     Weight,
 };
 pub(crate) use rows::{Identity, rounded};
+pub use sort::sort_keys;
 pub(crate) use sort::{Key, keys};
 pub(crate) use unit::seconds;
 #[cfg(target_os = "linux")]

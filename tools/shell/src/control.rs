@@ -137,15 +137,20 @@ impl Control {
                 .open(path)
                 .map_err(|e| Failure::new(format_args!("cannot open {}: {e}", path.display())))
         };
-        Ok(Self {
-            commands: both(&files.commands)?,
-            acknowledgements: files.acknowledgements.as_deref().map(both).transpose()?,
+        let acknowledgements = files.acknowledgements.as_deref().map(both).transpose()?;
+        Ok(Self::new(both(&files.commands)?, acknowledgements, purpose))
+    }
+
+    fn new(commands: File, acknowledgements: Option<File>, purpose: Purpose) -> Self {
+        Self {
+            commands,
+            acknowledgements,
             accepted: Command::of(purpose),
             line: Vec::new(),
             is_too_long: false,
             strange: 0,
             is_unread: false,
-        })
+        }
     }
 
     /// Returns the commands that have come, of one block: between two of them a measurement looks at what else happened,
@@ -248,16 +253,8 @@ mod tests {
 
     #[test]
     fn commands_are_found_however_their_lines_are_cut() {
-        let file = || File::open("/dev/null").expect("every system has it");
-        let mut control = Control {
-            commands: file(),
-            acknowledgements: None,
-            accepted: Command::of(Purpose::Record),
-            line: Vec::new(),
-            is_too_long: false,
-            strange: 0,
-            is_unread: false,
-        };
+        let commands = File::open("/dev/null").expect("every system has it");
+        let mut control = Control::new(commands, None, Purpose::Record);
         assert_eq!(control.commands_in(b"ena"), []);
         assert_eq!(
             control.commands_in(b"ble\n\nping \nfoo\nst"),

@@ -11,9 +11,9 @@ use crate::signals;
 /// A stream that is given up if nothing is read of it and this process is asked to end, by SIGTERM, SIGHUP or a second
 /// SIGINT.
 #[derive(Debug)]
-pub struct Output<S>(pub S);
+pub struct Endable<S>(pub S);
 
-impl<S: Write + AsFd> Write for Output<S> {
+impl<S: Write + AsFd> Write for Endable<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         /// A pipe that can be written to takes as much at once (pipe(7), `PIPE_BUF`), with what standard output has kept.
         const PART: usize = 2048;

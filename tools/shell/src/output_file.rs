@@ -10,11 +10,16 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-/// Returns true if a link has this path, which may be followed.
+/// Makes sure that no other user put the file or link at this path where everybody may write.
 ///
 /// # Errors
-/// If another user put the link or file there.
-pub fn is_link(path: &Path) -> io::Result<bool> {
+/// If another user did.
+pub fn check(path: &Path) -> io::Result<()> {
+    is_link(path).map(|_| ())
+}
+
+/// Returns true if there is a link at this path, which may be followed.
+fn is_link(path: &Path) -> io::Result<bool> {
     let Ok(there) = fs::symlink_metadata(path) else {
         return Ok(false);
     };

@@ -14,7 +14,7 @@ use comfy_table::{ContentArrangement, Table};
 use textwrap::WordSplitter::NoHyphenation;
 use textwrap::WrapAlgorithm::FirstFit;
 
-use crate::output::Output;
+use crate::output::Endable;
 
 /// The layout of text for an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,7 +183,7 @@ pub fn print(text: &str) -> io::Result<()> {
 
 /// Writes a part of an endless text to standard output; returns `Break` if its reader went away.
 pub fn print_to_reader(text: &str) -> io::Result<ControlFlow<()>> {
-    let mut out = Output(io::stdout().lock());
+    let mut out = Endable(io::stdout().lock());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
         result => result.map(ControlFlow::Continue),
@@ -203,7 +203,7 @@ pub(crate) fn advise(message: impl Display) {
 }
 
 fn warn_in(layout: Layout, message: impl Display) {
-    let _ = Output(io::stderr()).write_all(warning(layout, &message.to_string()).as_bytes());
+    let _ = Endable(io::stderr()).write_all(warning(layout, &message.to_string()).as_bytes());
 }
 
 /// Returns a message as it is written. A line that is not the first is indented, so that none looks like a message of

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use quipu_command::standard_error_was_closed;
 
-use quipu_shell::output::Output as Endable;
+use quipu_shell::output::Endable;
 use quipu_shell::terminal::{self, Layout};
 use quipu_shell::{Failure, output_file};
 

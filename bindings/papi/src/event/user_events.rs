@@ -62,7 +62,6 @@ pub(crate) fn read() {
 /// Reads a file that is a regular one and not longer than any of such events could be.
 fn read_bounded(path: &Path) -> io::Result<String> {
     const LONGEST: u64 = 1 << 20;
-    let longer = |length: u64| io::Error::other(format!("{length} bytes, more than {LONGEST}"));
     let about = fs::metadata(path)?;
     if !about.is_file() {
         return Err(io::Error::other("not a regular file"));
@@ -72,7 +71,10 @@ fn read_bounded(path: &Path) -> io::Result<String> {
         .take(LONGEST + 1)
         .read_to_string(&mut text)? as u64;
     match length > LONGEST {
-        true => Err(longer(about.len())),
+        true => {
+            let why = format!("{} bytes, more than {LONGEST}", about.len());
+            Err(io::Error::other(why))
+        }
         false => Ok(text),
     }
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{dup2_stdout, geteuid};
 use quipu_perf_data::{Compressor, Error, Features, RecordedEvent, StreamWriter, Writer};
 
-use quipu_shell::{Failure, output, output_file};
+use quipu_shell::output::Endable;
+use quipu_shell::{Failure, output_file};
 
 /// The place that a recording is written to.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,7 @@ pub struct Output {
 /// A form of the format.
 enum FileOrStream {
     File(Writer<File>),
-    Stream(StreamWriter<output::Output<File>>),
+    Stream(StreamWriter<Endable<File>>),
     /// A stream whose reader went away before it had begun.
     Unread,
 }
@@ -93,7 +94,7 @@ impl Output {
         let fail = |e: &dyn fmt::Display| {
             Failure::new(format_args!("cannot write {}: {e}", path.display()))
         };
-        output_file::is_link(path).map_err(|e| fail(&e))?;
+        output_file::check(path).map_err(|e| fail(&e))?;
         // Where a link leads, /dev/stdout for one, and not the link itself.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut options = OpenOptions::new();
@@ -135,7 +136,7 @@ impl Output {
         events: &[RecordedEvent],
         features: &Features,
     ) -> Result<Self, Failure> {
-        let writer = StreamWriter::new(output::Output(output.0), events, features);
+        let writer = StreamWriter::new(Endable(output.0), events, features);
         let fail = |e| Failure::new(format_args!("cannot write standard output: {e}"));
         match writer {
             // As of one that goes away later: the command runs.

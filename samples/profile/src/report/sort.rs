@@ -41,6 +41,13 @@ const KEYS: [(&str, Key); 14] = [
     ("cycles", Key::Cycles),
 ];
 
+/// Returns the names of the keys of `--sort`, one of each.
+pub fn sort_keys() -> impl Iterator<Item = &'static str> {
+    let mut keys = KEYS.to_vec();
+    keys.dedup_by_key(|(_, key)| *key);
+    keys.into_iter().map(|(name, _)| name)
+}
+
 /// The keys unless others are named.
 pub(super) const USUAL: [Key; 3] = [Key::Command, Key::Object, Key::Symbol];
 

@@ -5,29 +5,13 @@ use std::ffi::OsStr;
 use clap::{Arg, CommandFactory};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use quipu::{Machine, NativeEvents};
+use quipu_profile::report::sort_keys;
 
 use crate::args::Cli;
 use crate::events::CpuChoice;
 use crate::help;
 use crate::list::catalog::Catalog;
 use crate::list::selection::{EventKind, ListFilter};
-
-/// The keys of `--sort`; `quipu-profile` reads them.
-const SORT_KEYS: [&str; 13] = [
-    "comm",
-    "pid",
-    "tid",
-    "dso",
-    "sym",
-    "cpu",
-    "srcline",
-    "dso_from",
-    "dso_to",
-    "symbol_from",
-    "symbol_to",
-    "mispredict",
-    "cycles",
-];
 
 /// The columns of `quipu report --fields` beside the keys.
 const COLUMNS: [&str; 4] = ["overhead", "overhead_children", "sample", "period"];
@@ -63,10 +47,10 @@ pub(super) fn of(subcommand: &[&str], argument: &Arg) -> Option<ArgValueComplete
         (["stat"], "metrics") => metrics,
         (["stat"], "backend") => backends,
         (["help"], "topic") => topics,
-        (["report" | "diff" | "top"], "sort") => |_| plain(&SORT_KEYS),
-        (["report"], "fields") => |_| plain(&[&COLUMNS[..], &SORT_KEYS].concat()),
-        (["record" | "top"], "call_graph") => |_| plain(&CALL_GRAPHS),
-        (["diff"], "compute") => |_| plain(&COMPUTES),
+        (["report" | "diff" | "top"], "sort") => |_| plain(sort_keys()),
+        (["report"], "fields") => |_| plain(COLUMNS.into_iter().chain(sort_keys())),
+        (["record" | "top"], "call_graph") => |_| plain(CALL_GRAPHS),
+        (["diff"], "compute") => |_| plain(COMPUTES),
         (_, "cpu") if value_name(argument) == Some("ID") => cpus,
         _ => return None,
     };
@@ -115,11 +99,9 @@ fn matching(word: &OsStr, before: &str, words: fn(&str) -> Vec<Word>) -> Vec<Com
     found.collect()
 }
 
-fn plain(words: &[&str]) -> Vec<Word> {
-    words
-        .iter()
-        .map(|word| ((*word).to_owned(), String::new()))
-        .collect()
+fn plain(words: impl IntoIterator<Item = &'static str>) -> Vec<Word> {
+    let words = words.into_iter();
+    words.map(|word| (word.to_owned(), String::new())).collect()
 }
 
 /// Returns the events of this machine: of tracepoints their systems, until one is named.
@@ -166,7 +148,7 @@ fn events(word: &str) -> Vec<Word> {
 
 fn kinds(_: &str) -> Vec<Word> {
     let kinds = EventKind::ALL.map(EventKind::name);
-    plain(&[&KINDS[..], &kinds].concat())
+    plain(KINDS.into_iter().chain(kinds))
 }
 
 fn metrics(_: &str) -> Vec<Word> {

@@ -42,6 +42,12 @@ mod surroundings;
 use std::fmt::Display;
 use std::io::Write as _;
 
+/// Makes a named pipe.
+#[cfg(unix)]
+fn make_pipe(path: &std::path::Path) {
+    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).expect("a folder of ours");
+}
+
 /// Says that a test, or a part of one, cannot be run here. It goes past the harness, which keeps what a test that passes prints.
 fn skip(test: &str, reason: impl Display) {
     let _ = writeln!(std::io::stderr(), "SKIP {test}: {reason}");

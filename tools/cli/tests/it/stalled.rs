@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use tempfile::TempDir;
 
-use crate::skip;
+use crate::{make_pipe, skip};
 
 /// The time in which what was asked to end has to.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,8 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn full_pipe() -> (TempDir, PathBuf, std::fs::File) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&path).status();
-    assert!(made.expect("mkfifo(1)").success());
+    make_pipe(&path);
     let mut pipe = OpenOptions::new()
         .read(true)
         .write(true)
@@ -118,10 +117,7 @@ fn an_output_that_stalls_keeps_nothing_from_ending() {
 fn commands_that_never_end_keep_nothing_from_ending() {
     let directory = tempfile::tempdir().expect("a directory");
     let pipes = ["commands", "acknowledgements"].map(|name| directory.path().join(name));
-    for pipe in &pipes {
-        let made = Command::new("mkfifo").arg(pipe).status();
-        assert!(made.expect("mkfifo(1)").success());
-    }
+    pipes.iter().for_each(|pipe| make_pipe(pipe));
     let [commands, acknowledgements] = pipes.map(|pipe| pipe.display().to_string());
     let control = format!("fifo:{commands},{acknowledgements}");
     for word in ["ping", "no command"] {

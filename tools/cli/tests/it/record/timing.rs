@@ -82,11 +82,7 @@ fn commands_start_stop_and_end_a_recording() {
     };
     let (control, ack) = (bench.path("control"), bench.path("ack"));
     for pipe in [&control, &ack] {
-        let made = Command::new("mkfifo")
-            .arg(pipe)
-            .status()
-            .expect("mkfifo(1)");
-        assert!(made.success());
+        crate::make_pipe(pipe);
     }
     let mut told = Told::new(&control, &ack);
     // Each program that is run between two commands has a name of its own.

@@ -260,8 +260,7 @@ fn counting_starts_and_stops_when_a_pipe_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let pipe = |name: &str| {
         let path = directory.path().join(name);
-        let made = Command::new("mkfifo").arg(&path).status();
-        assert!(made.expect("mkfifo").success());
+        crate::make_pipe(&path);
         path.to_str().expect("text").to_owned()
     };
     let (control, ack) = (pipe("control"), pipe("ack"));
