@@ -51,6 +51,16 @@ cfg_if::cfg_if! {
             clock.now().ok().map(Duration::from)
         }
 
+        /// Returns the number of context switches of the first thread of a process (`proc_pid_status(5)`), if that can be read.
+        pub fn context_switches(process: i32) -> Option<u64> {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+            let of = |name: &str| -> Option<u64> {
+                let mut lines = status.lines();
+                lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+            };
+            Some(of("voluntary_ctxt_switches:")? + of("nonvoluntary_ctxt_switches:")?)
+        }
+
         /// Returns the number of processes and threads that were made since the machine was started (proc_stat(5),
         /// `processes`), if that can be read.
         pub fn forks() -> Option<u64> {
@@ -61,6 +71,11 @@ cfg_if::cfg_if! {
     } else {
         /// Returns `None`: no counters are attached to processes here.
         pub fn cpu_time(_: i32) -> Option<std::time::Duration> {
+            None
+        }
+
+        /// Returns `None`, likewise.
+        pub fn context_switches(_: i32) -> Option<u64> {
             None
         }
 
