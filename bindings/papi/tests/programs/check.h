@@ -1,4 +1,8 @@
 /* Assertions of the test programs, and page faults in a number that is known. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <link.h>
 #include <papi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +16,25 @@
             exit(1);                                                                                   \
         }                                                                                              \
     } while (0)
+
+static int map_object(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && part->p_flags & PF_R)
+            for (ElfW(Addr) at = 0; at < part->p_memsz; at += 4096)
+                (void)*(volatile char *)(object->dlpi_addr + part->p_vaddr + at);
+    }
+    return 0;
+}
+
+/* Maps every page of the program and its libraries: the first call of a function may fault for its code,
+ * and how many pages one fault maps depends on how the kernel holds the file. */
+static __attribute__((constructor)) void map_code(void)
+{
+    dl_iterate_phdr(map_object, NULL);
+}
 
 /* Touches pages that were never touched, each a page fault. */
 static inline void fault(int pages)
