@@ -46,7 +46,7 @@ pub(crate) fn demangle_as(name: &str, style: Style) -> Cow<'_, str> {
                 symbol.structured_demangle(&mut out, &options).ok()
             });
         if readable.is_some() {
-            let mut name = without_empty_packs(out.0);
+            let mut name = with_literal_operators(without_empty_packs(out.0));
             // The demangler leaves that of functions in functions.
             while style == Style::Short
                 && let Some(rest) = name.strip_suffix(" const")
@@ -65,6 +65,22 @@ fn without_empty_packs(name: String) -> String {
         true => name.replace(", >", ">").replace(", )", ")"),
         false => name,
     }
+}
+
+/// Writes operators of literals as C++ does: the demangler has `operator_x::operator ""` for `operator"" _x`.
+fn with_literal_operators(mut name: String) -> String {
+    const MARK: &str = "::operator \"\"";
+    while let Some(end) = name.find(MARK) {
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+        let start = name[..end].trim_end_matches(is_inside).len();
+        let suffix = &name[start..end];
+        let operator = format!(
+            "operator\"\" {}",
+            suffix.strip_prefix("operator").unwrap_or(suffix)
+        );
+        name.replace_range(start..end + MARK.len(), &operator);
+    }
+    name
 }
 
 /// Text that does not grow beyond [`LONGEST`].
@@ -117,6 +133,8 @@ mod tests {
                 "_ZNK2ns3BoxIiE4convIhEET_S3_",
                 "ns::Box<int>::conv<unsigned char>",
             ),
+            ("_Zli2_xy", "operator\"\" _x"),
+            ("_ZN2nsli3_kmEe", "ns::operator\"\" _km"),
             ("_ZN12_GLOBAL__N_14anonEid", "(anonymous namespace)::anon"),
             ("_Z5applyIPFiiEEDTclfp_fp0_EET_i", "apply<int (*)(int)>"),
             ("_Z4packILi3EJicEEiDpT0_", "pack<3, int, char>"),
@@ -134,6 +152,8 @@ mod tests {
             assert_eq!(demangle_as(name, Style::Short), readable);
         }
         assert_eq!(demangle("_Z4packILin4EJEEiDpT0_"), "int pack<-4>()");
+        let whole = "ns::operator\"\" _km(long double)";
+        assert_eq!(demangle("_ZN2nsli3_kmEe"), whole);
     }
 
     #[test]
