@@ -1,6 +1,8 @@
 //! The lines of a report: functions, by how much they weigh.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use super::options::{Options, Percentage};
 use super::profile::{EventProfile, Profile, Stack, TakenBranch, Task, Weight};
@@ -51,8 +53,8 @@ impl<'a> Entries<'a> {
         let children = options.with_children();
         let mut total = event.total;
         let mut list: Vec<Entry<'_>> = Vec::new();
-        let mut by_cells: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut known: HashMap<(&Task, Option<TakenBranch>, usize), usize> = HashMap::new();
+        let mut by_cells: HashMap<Vec<String>, usize> = HashMap::default();
+        let mut known: HashMap<(&Task, Option<TakenBranch>, usize), usize> = HashMap::default();
         let mut seen = BTreeSet::new();
         for (stack, weight) in &event.stacks {
             seen.clear();
@@ -62,10 +64,9 @@ impl<'a> Entries<'a> {
                 let place = *known.entry(subject).or_insert_with(|| {
                     let texts = keys.iter();
                     let texts = texts.map(|key| key.text(&profile.functions, stack, function));
-                    let cells: Vec<_> = texts.collect();
-                    *by_cells.entry(cells.clone()).or_insert_with(|| {
+                    *by_cells.entry(texts.collect()).or_insert_with(|| {
                         list.push(Entry {
-                            cells,
+                            cells: Vec::new(),
                             task: &stack.task,
                             function,
                             own: Weight::default(),
@@ -85,6 +86,9 @@ impl<'a> Entries<'a> {
                     entry.stacks.push((stack, *weight));
                 }
             }
+        }
+        for (cells, place) in by_cells {
+            list[place].cells = cells;
         }
         if let Some(part) = &options.symbol_filter {
             list.retain(|entry| {

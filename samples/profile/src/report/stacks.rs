@@ -85,8 +85,8 @@ pub(super) struct KnownAddresses {
 }
 
 impl KnownAddresses {
-    /// As many addresses are known at once: a larger table costs more memory and time than to find some functions again.
-    const MOST: usize = 7 << 15;
+    /// As many addresses are known at once, which take some 25 MB: a build of a large program hits half as many.
+    const MOST: usize = 7 << 17;
 
     /// Returns the list of an address.
     pub(super) fn get(&self, at: AtAddress) -> Option<u32> {
