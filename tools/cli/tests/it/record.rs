@@ -66,6 +66,16 @@ struct Bench {
     directory: TempDir,
 }
 
+impl Drop for Bench {
+    /// Removes the maps of functions that its programs wrote beside each other in /tmp, which they list.
+    fn drop(&mut self) {
+        let maps = std::fs::read_to_string(self.directory.path().join("maps"));
+        for map in maps.unwrap_or_default().lines() {
+            let _ = std::fs::remove_file(map);
+        }
+    }
+}
+
 fn page_size() -> std::ffi::c_long {
     let size = sysconf(SysconfVar::PAGE_SIZE).expect("a number");
     size.expect("every system has one")

@@ -37,6 +37,9 @@ static void tell(unsigned char *at, const char *name) {
         FILE *map = fopen(path, "a");
         fprintf(map, "%lx\t%x  %s\n", (long)at, 32, name);
         fclose(map);
+        FILE *maps = fopen("maps", "a");
+        fprintf(maps, "%s\n", path);
+        fclose(maps);
         return;
     }
     struct { uint32_t magic, version, total, machine, pad, pid; uint64_t time, flags; }
