@@ -115,16 +115,18 @@ impl Context<'_> {
         let name = status.name();
         let counts = self.of_counters.contains(&name);
         let counts_others = self.of_others.contains(&name);
+        let entries = self.cpus.as_deref().unwrap_or_default();
+        let listed = preference(entries, name).is_some();
         let mut reasons = match self.cpus {
-            // It counts with no counters of a CPU.
-            _ if name == "posix" => Vec::new(),
+            // It counts with no counters of a CPU, so that the tables are silent as a rule.
+            _ if name == "posix" && !listed => Vec::new(),
             Ok(cpus) => vec![by_the_tables(cpus, name)],
             Err(_) => vec!["the event database does not know this CPU".to_owned()],
         };
         let hardware = counts_hardware(status);
         reasons.push(match status.error() {
             Some(error) => error.to_string(),
-            None if counts && !hardware && name != "posix" => {
+            None if counts && !hardware && (listed || name != "posix") => {
                 "available here, but no CPU counters are visible".to_owned()
             }
             None if counts || counts_others && name == "posix" => "available here".to_owned(),
@@ -312,5 +314,26 @@ mod tests {
         assert_eq!(selection.cpus().unwrap()[0].prefers, ["msr", "linux"]);
         let first = &selection.backends()[0];
         assert_eq!((first.backend.as_str(), first.chosen), ("msr", false));
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", feature = "posix"))]
+    fn posix_is_not_said_to_count_with_counters_where_a_file_lists_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "[[cpu]]\nid = \"amd-zen4\"\nbackends = { linux = [\"posix\"] }\n";
+        std::fs::write(file.path(), text).unwrap();
+        let native = NativeEvents::new()
+            .for_cpu("amd-zen4")
+            .with_file(file.path());
+        let machine = Machine::with_native_events(Arc::new(native));
+        let selection = machine.selection();
+        let posix = &selection.backends()[0];
+        assert_eq!(
+            posix.reasons,
+            [
+                "first choice of amd-zen4",
+                "available here, but no CPU counters are visible"
+            ]
+        );
     }
 }
