@@ -135,6 +135,24 @@ pub fn in_any_case(name: &str) -> Option<Event> {
 mod tests {
     use super::*;
 
+    /// The cache of branches is called `branches` too, in any letter case.
+    #[test]
+    fn hardware_events_in_any_case_are_no_caches() {
+        for (name, event) in [
+            ("BRANCHES", quipu_hal::Hardware::Branches),
+            ("Branch-Misses", quipu_hal::Hardware::BranchMisses),
+            ("CPU-CYCLES", quipu_hal::Hardware::Cycles),
+        ] {
+            assert_eq!(Event::generalized(name), None, "{name}");
+            assert_eq!(in_any_case(name), Some(event.into()), "{name}");
+        }
+        let cache = CacheEvent::new(Cache::L1d, CacheOp::Read, CacheResult::Miss);
+        assert_eq!(
+            Event::generalized("l1-DCACHE-load-MISSES"),
+            Some(cache.into())
+        );
+    }
+
     #[test]
     fn masks_of_caches_select_operation_and_result() {
         let event = |name: &str| kernel_event(name).map(|(event, rest)| (event, rest.is_none()));

@@ -124,18 +124,28 @@ impl fmt::Display for CacheEvent {
 }
 
 impl Event {
-    /// Returns the generalized event of a name or alias: hardware, then software, then cache.
+    /// Returns the generalized event of a name or alias: hardware, then software, then cache. None of them is what
+    /// another letter case makes of a hardware event (`BRANCHES`), though the cache of branches is called so in any.
     ///
     /// ```
     /// use quipu_hal::{Event, Hardware};
     ///
     /// assert_eq!(Event::generalized("cpu-cycles"), Some(Hardware::Cycles.into()));
     /// assert_eq!(Event::generalized("INST_RETIRED.ANY"), None);
+    /// assert_eq!(Event::generalized("BRANCHES"), None);
     /// ```
     pub fn generalized(name: &str) -> Option<Self> {
         Hardware::from_name(name)
             .map(Self::from)
             .or_else(|| Software::from_name(name).map(Self::from))
-            .or_else(|| CacheEvent::from_name(name).map(Self::from))
+            .or_else(|| {
+                let mut all = Hardware::ALL.iter();
+                let is_hardware = all.any(|event| {
+                    let mut names = spellings(&[event.name()], event.aliases());
+                    names.any(|known| known.eq_ignore_ascii_case(name))
+                });
+                let cache = CacheEvent::from_name(name).filter(|_| !is_hardware);
+                cache.map(Self::from)
+            })
     }
 }
