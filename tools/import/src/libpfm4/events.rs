@@ -15,6 +15,9 @@ pub(crate) const SHIFTS: &str = "
 #define INTEL_X86_MOD_INV (1 << 23)
 ";
 
+/// Masks that are equal to others, which are equal to others: as many are followed.
+const MOST_EQUALS: usize = 8;
+
 /// A table of events, with what tells its own from those of other models.
 pub(crate) struct Source<'t> {
     pub(crate) tables: &'t Tables,
@@ -96,8 +99,18 @@ impl Source<'_> {
         array.first().map_or(&[], |name| self.tables.array(name))
     }
 
-    /// Returns the code of a mask, or that of the masks and modifiers that it says to be equal to.
+    /// Returns the code of a mask, or that of the masks and modifiers that it says to be equal to, which may be equal to
+    /// others in turn: the alias of an alias has the code of what both stand for.
     fn mask_code(&self, masks: &[Structure], mask: &Structure) -> Result<u64, String> {
+        self.code_of_equals(masks, mask, MOST_EQUALS)
+    }
+
+    fn code_of_equals(
+        &self,
+        masks: &[Structure],
+        mask: &Structure,
+        most: usize,
+    ) -> Result<u64, String> {
         let own = self.tables.number(mask.get("ucode"))?;
         let equal = text(mask.get("uequiv"));
         let mut code = 0;
@@ -107,7 +120,8 @@ impl Source<'_> {
                 .filter(|other| self.is_of_model(other, "umodel"));
             let mut named = of_model.filter(|other| text(other.get("uname")) == part);
             code |= match (named.next(), part.strip_prefix("c=")) {
-                (Some(other), _) => self.tables.number(other.get("ucode"))?,
+                (Some(_), _) if most == 0 => return Ok(own),
+                (Some(other), _) => self.code_of_equals(masks, other, most - 1)?,
                 (None, Some(count)) => match count.parse::<u64>() {
                     Ok(count) => count << 24,
                     Err(_) => return Ok(own),
