@@ -18,6 +18,27 @@ pub(crate) fn wait4(pid: i32, flags: libc::c_int) -> nix::Result<Option<(i32, li
     Ok(Some((status, unsafe { usage.assume_init() })))
 }
 
+/// Returns true if a child has ended, and leaves it to be waited for (waitid(2)). nix has that for some systems only, and
+/// takes a child that a real-time signal ended for an error.
+pub(crate) fn has_ended(pid: i32) -> nix::Result<bool> {
+    let Ok(id) = pid.try_into() else {
+        return Err(Errno::ECHILD);
+    };
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is writable and as large as waitid(2) wants.
+    let status = unsafe { libc::waitid(libc::P_PID, id, info.as_mut_ptr(), how) };
+    match Errno::result(status) {
+        Err(Errno::EINTR) => Ok(false),
+        waited => {
+            waited?;
+            // SAFETY: it consists of integers, of which all zeros, and what the kernel writes, are values; the number is 0
+            // if the child is still running.
+            Ok(unsafe { info.assume_init() }.si_signo != 0)
+        }
+    }
+}
+
 /// Calls pidfd_open(2), which is Linux 5.3's. The descriptor is close-on-exec.
 #[cfg(target_os = "linux")]
 pub(crate) fn pidfd_open(pid: i32) -> nix::Result<std::os::fd::OwnedFd> {

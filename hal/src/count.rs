@@ -32,6 +32,9 @@ pub enum Count {
     Exact(u128),
     /// Counted in every part, but in at least one for a part of the time, and scaled up there.
     Estimated(u128),
+    /// Counted wherever the system counts, which leaves out stretches of the target: it may have been more. hwpmc(4) does
+    /// not count the first turn of a new thread or process.
+    AtLeast(u128),
     /// Counted in some parts of the target only.
     Partial {
         /// The sum over the parts that were counted.
@@ -74,9 +77,10 @@ impl Count {
     #[must_use]
     pub const fn value(self) -> Option<u128> {
         match self {
-            Self::Exact(value) | Self::Estimated(value) | Self::Partial { value, .. } => {
-                Some(value)
-            }
+            Self::Exact(value)
+            | Self::Estimated(value)
+            | Self::AtLeast(value)
+            | Self::Partial { value, .. } => Some(value),
             Self::NotCounted | Self::Jumped => None,
         }
     }
@@ -117,11 +121,25 @@ impl Count {
         )
     }
 
+    /// Returns the count as one that may lack a stretch: of what would be exact, it is the least. Others say already that they
+    /// are no facts.
+    #[inline]
+    #[must_use]
+    pub const fn at_least(self) -> Self {
+        match self {
+            Self::Exact(value) => Self::AtLeast(value),
+            other => other,
+        }
+    }
+
     /// Returns true if there is a value, and it covers every part of the target.
     #[inline]
     #[must_use]
     pub const fn is_complete(self) -> bool {
-        matches!(self, Self::Exact(_) | Self::Estimated(_))
+        matches!(
+            self,
+            Self::Exact(_) | Self::Estimated(_) | Self::AtLeast(_)
+        )
     }
 
     /// Returns the number of parts that have no count, if others have.

@@ -31,6 +31,10 @@ pub struct Reading {
     /// The most that the event can occur in the time running. Where that time is not known, there is no bound.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_rate: MaxRate,
+    /// True if a stretch of the target may not have been counted, so that the value is the least it can be
+    /// ([`Count::AtLeast`]).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub may_lack: bool,
 }
 
 impl Reading {
@@ -44,7 +48,16 @@ impl Reading {
             raw_time_enabled: time_enabled,
             raw_time_running: time_running,
             max_rate: MaxRate::NONE,
+            may_lack: false,
         }
+    }
+
+    /// Sets whether a stretch of the target [may not have been counted](Self::may_lack).
+    #[must_use]
+    #[inline]
+    pub const fn with_may_lack(mut self, may_lack: bool) -> Self {
+        self.may_lack = may_lack;
+        self
     }
 
     /// Sets the most that the event can occur in the time running.
@@ -89,6 +102,7 @@ impl Reading {
                 .raw_time_running
                 .saturating_sub(earlier.raw_time_running),
             max_rate: self.max_rate,
+            may_lack: self.may_lack || earlier.may_lack,
         }
     }
 
@@ -105,13 +119,17 @@ impl Reading {
         Some(self.since(earlier))
     }
 
-    /// Returns the count for the whole time enabled: exact, estimated, or not counted.
+    /// Returns the count for the whole time enabled: exact, estimated, at least so much, or not counted.
     #[must_use]
     #[inline]
     pub const fn count(&self) -> Count {
-        match self.has_jumped() {
-            true => Count::Jumped,
-            false => scale(self.value, self.time_enabled, self.time_running),
+        if self.has_jumped() {
+            return Count::Jumped;
+        }
+        let count = scale(self.value, self.time_enabled, self.time_running);
+        match self.may_lack {
+            true => count.at_least(),
+            false => count,
         }
     }
 
@@ -121,7 +139,9 @@ impl Reading {
     #[inline]
     pub const fn level(&self) -> Count {
         match self.count() {
-            Count::Exact(_) | Count::Estimated(_) => Count::Exact(self.value as u128),
+            Count::Exact(_) | Count::Estimated(_) | Count::AtLeast(_) => {
+                Count::Exact(self.value as u128)
+            }
             none => none,
         }
     }

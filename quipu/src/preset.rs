@@ -88,6 +88,7 @@ impl Preset {
         let mut counted = 0;
         let mut missing = 0;
         let mut estimated = false;
+        let mut may_lack = false;
         let mut uncounted: Option<(usize, Count)> = None;
         // The CPUs and threads that were watched, each once and in order; core PMUs take turns on them.
         let target_after = |last: Option<Watched>| {
@@ -114,6 +115,7 @@ impl Preset {
                 let total = total_of(term);
                 of_part[term] = total.value().unwrap_or(0);
                 is_estimate |= total.is_estimate();
+                may_lack |= matches!(total, Count::AtLeast(_));
                 (!total.is_complete()).then_some((term, total))
             });
             if let Some(of_term) = incomplete {
@@ -141,12 +143,13 @@ impl Preset {
             return Err(NoValue { reason, jumped });
         }
         match self.value(sums) {
-            Ok(value) => Ok(Count::of_parts(
-                value,
-                estimated,
-                missing,
-                counted + missing,
-            )),
+            Ok(value) => {
+                let count = Count::of_parts(value, estimated, missing, counted + missing);
+                Ok(match may_lack {
+                    true => count.at_least(),
+                    false => count,
+                })
+            }
             Err(why) => Err(NoValue {
                 reason: self.explained(&why, sums, estimated),
                 jumped: false,

@@ -95,7 +95,7 @@ FIELD(quipu_reading, value, 0);
 FIELD(quipu_reading, time_enabled, 8);
 FIELD(quipu_reading, time_running, 16);
 FIELD(quipu_reading, status, 24);
-FIELD(quipu_reading, reserved, 28);
+FIELD(quipu_reading, flags, 28);
 FIELD(quipu_reading, max_rate, 32);
 
 SIZE(quipu_sampling, 40);

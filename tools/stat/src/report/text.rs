@@ -233,8 +233,12 @@ impl Columns {
         if row.count.is_estimate() {
             line.push(&format!("  ({:.2}%)", row.percent_running()));
         }
-        if let Count::Partial { missing, parts, .. } = row.count {
-            line.push(&format!("  ({missing} of {parts} parts missing)"));
+        match row.count {
+            Count::Partial { missing, parts, .. } => {
+                line.push(&format!("  ({missing} of {parts} parts missing)"));
+            }
+            Count::AtLeast(_) => line.push("  (at least)"),
+            _ => {}
         }
         line.out.push('\n');
         for (core, count) in &row.cores {

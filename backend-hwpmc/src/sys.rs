@@ -1,0 +1,166 @@
+//! FreeBSD's calls: the module's system call, `sysctl kern.proc`, kqueue(2) and clocks.
+
+mod forks;
+mod module;
+mod process;
+mod wire;
+
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::time::{ClockId, clock_gettime};
+
+use quipu_hal::{Error, ErrorKind};
+
+use self::wire::{
+    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, OLD_VALUE, Operation,
+    PROCESS_COUNTING, ReadWrite, SYSTEM_COUNTING,
+};
+use crate::abi::Class;
+use crate::backend::os_error;
+use crate::driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Task};
+
+/// hwpmc(4) of this machine.
+#[derive(Debug)]
+pub struct Hwpmc {
+    call: module::Call,
+    version: u32,
+}
+
+impl Hwpmc {
+    /// Finds the module.
+    ///
+    /// # Errors
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) if it is not loaded.
+    pub fn open() -> quipu_hal::Result<Self> {
+        let find = || {
+            let call = module::Call::find()?;
+            let mut version = 0_u32;
+            call.make(Operation::GetModuleVersion, &mut version)?;
+            Ok(Self { call, version })
+        };
+        find().map_err(|errno: Errno| match errno {
+            Errno::ENOENT => Error::new(ErrorKind::NoSuchDevice, "use hwpmc(4)")
+                .with_reason("the module hwpmc is not loaded")
+                .with_hint("as root: kldload hwpmc"),
+            errno => os_error("use hwpmc(4)", errno),
+        })
+    }
+}
+
+impl Driver for Hwpmc {
+    fn version(&self) -> Result<u32, Errno> {
+        Ok(self.version)
+    }
+
+    fn machine(&self) -> Result<Machine, Errno> {
+        let mut info = CpuInfo {
+            cpu_type: 0,
+            cpus: 0,
+            counters: 0,
+            classes: 0,
+            class: Default::default(),
+        };
+        self.call.make(Operation::GetCpuInfo, &mut info)?;
+        let known = info.class.iter().take(info.classes as usize);
+        Ok(Machine {
+            cpu_type: info.cpu_type,
+            cpus: info.cpus,
+            classes: known
+                .map(|class| ClassOfCounters {
+                    class: Class(class.class),
+                    counters: class.counters,
+                })
+                .collect(),
+            has_amd_extended_counters: has_amd_extended_counters(),
+        })
+    }
+
+    fn allocate(&self, request: &Request) -> Result<PmcId, Errno> {
+        let mut flags = 0;
+        if request.descendants {
+            flags |= DESCENDANTS;
+        }
+        if self.version >> 24 >= 10 {
+            flags |= EVENT_IN_WORDS;
+        }
+        let mut allocate = Allocate {
+            capabilities: request.capabilities,
+            cpu: request.cpu.unwrap_or(ANY_CPU),
+            class: request.class.0,
+            flags,
+            mode: match request.cpu {
+                Some(_) => SYSTEM_COUNTING,
+                None => PROCESS_COUNTING,
+            },
+            words: [request.select.into(), 0, 0, 0],
+            ..Allocate::default()
+        };
+        self.call.make(Operation::Allocate, &mut allocate)?;
+        Ok(PmcId(allocate.id))
+    }
+
+    fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno> {
+        let mut attach = Attach { id: id.0, pid };
+        self.call.make(Operation::Attach, &mut attach)
+    }
+
+    fn start(&self, id: PmcId) -> Result<(), Errno> {
+        self.call.make(Operation::Start, &mut id.0.clone())
+    }
+
+    fn read(&self, id: PmcId) -> Result<u64, Errno> {
+        let mut read = ReadWrite {
+            flags: OLD_VALUE,
+            id: id.0,
+            value: 0,
+        };
+        self.call.make(Operation::ReadWrite, &mut read)?;
+        Ok(read.value)
+    }
+
+    fn release(&self, id: PmcId) -> Result<(), Errno> {
+        self.call.make(Operation::Release, &mut id.0.clone())
+    }
+
+    fn process(&self, pid: i32) -> Result<Task, Errno> {
+        process::task(pid)
+    }
+
+    fn only_thread(&self, pid: i32) -> Result<Option<Task>, Errno> {
+        process::only_thread(pid)
+    }
+
+    fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno> {
+        Ok(Box::new(forks::Watch::begin(pid)?))
+    }
+
+    fn own_pid(&self) -> i32 {
+        std::process::id().cast_signed()
+    }
+
+    fn own_cpu_time(&self) -> Result<u64, Errno> {
+        nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+    }
+
+    fn wall_time(&self) -> Result<u64, Errno> {
+        nanoseconds(ClockId::CLOCK_MONOTONIC)
+    }
+}
+
+fn nanoseconds(clock: ClockId) -> Result<u64, Errno> {
+    let time = Duration::from(clock_gettime(clock)?);
+    u64::try_from(time.as_nanos()).map_err(|_| Errno::EOVERFLOW)
+}
+
+/// Returns true if CPUID reports `PerfCtrExtCore` (leaf 0x80000001, ECX bit 23).
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn has_amd_extended_counters() -> bool {
+    let extended = raw_cpuid::CpuId::new().get_extended_processor_and_feature_identifiers();
+    extended.is_some_and(|features| features.has_perf_cntr_extensions())
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+fn has_amd_extended_counters() -> bool {
+    false
+}

@@ -1,0 +1,168 @@
+//! Whether a stretch of a process may lack in what was counted of it.
+//!
+//! The driver loads counters when a thread is switched to. A new thread or process gets its first turn in another way
+//! (`fork_exit` in sys/kern/kern_fork.c), in which it is not counted; a thread that is on a CPU when counters are attached
+//! to it is counted from its next turn on, and what it has counted is known up to its last.
+
+use nix::errno::Errno;
+
+use crate::driver::{Driver, Forks, State, Task};
+
+/// A process that is being counted.
+pub(crate) struct Watch {
+    pid: i32,
+    is_own: bool,
+    with_children: bool,
+    first: Task,
+    threads: Threads,
+    forks: Option<Box<dyn Forks>>,
+    /// True once a thread or process was made that is counted, or it cannot be known.
+    has_made_others: bool,
+    /// Its state as it was last seen.
+    last: Task,
+}
+
+/// A moment of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Nanoseconds on CPUs.
+    pub(crate) cpu_time: u64,
+    /// True if what is counted at this moment is all that it has done.
+    pub(crate) is_whole: bool,
+}
+
+/// The threads that a process has and has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Threads {
+    /// It has one. Those that have ended had given up a CPU so often; at its end each does.
+    One { ended: u64 },
+    /// It has several.
+    Several,
+    /// It did not stand still.
+    Unknown,
+}
+
+impl Watch {
+    /// Begins to watch; with children, forks are looked for.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is no such process.
+    pub(crate) fn begin(driver: &dyn Driver, pid: i32, with_children: bool) -> Result<Self, Errno> {
+        let forks = match with_children {
+            true => driver.watch_forks(pid).ok(),
+            false => None,
+        };
+        let first = driver.process(pid)?;
+        if first.state == State::Ended {
+            return Err(Errno::ESRCH);
+        }
+        let threads = Threads::of(driver, pid);
+        Ok(Self {
+            pid,
+            is_own: pid == driver.own_pid(),
+            with_children,
+            first,
+            threads,
+            has_made_others: !matches!(threads, Threads::One { .. })
+                || with_children && forks.is_none(),
+            forks,
+            last: first,
+        })
+    }
+
+    /// Returns true if there is more than the thread that there was at first, or was in between.
+    pub(crate) fn has_made_others(&self) -> bool {
+        self.has_made_others
+    }
+
+    /// Reads counters at a moment of the process.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub(crate) fn moment(
+        &mut self,
+        driver: &dyn Driver,
+        read: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<Moment, Errno> {
+        if self.is_own {
+            read()?;
+            let cpu_time = driver.own_cpu_time()?;
+            let now = driver.process(self.pid)?;
+            self.look(driver, now);
+            return Ok(Moment {
+                cpu_time: cpu_time + self.time_of_children(&now),
+                is_whole: !self.has_made_others,
+            });
+        }
+        let before = self.task(driver);
+        read()?;
+        let now = self.task(driver);
+        if let Some(now) = now {
+            self.look(driver, now);
+        }
+        let stands_still = before.zip(now).is_some_and(|(before, now)| {
+            now.state != State::Running
+                && (before.state, before.switches) == (now.state, now.switches)
+        });
+        Ok(Moment {
+            cpu_time: self.last.cpu_time + self.time_of_children(&self.last),
+            is_whole: stands_still && !self.has_made_others,
+        })
+    }
+
+    fn time_of_children(&self, task: &Task) -> u64 {
+        match self.with_children {
+            true => task.children_time,
+            false => 0,
+        }
+    }
+
+    /// Returns the process as it is, or as it ended if that was seen.
+    fn task(&self, driver: &dyn Driver) -> Option<Task> {
+        if self.last.state == State::Ended {
+            return Some(self.last);
+        }
+        let now = driver.process(self.pid).ok()?;
+        // The id may be of another process by now.
+        (now.started == self.first.started).then_some(now)
+    }
+
+    /// Notes what has been made since.
+    fn look(&mut self, driver: &dyn Driver, now: Task) {
+        if !self.has_made_others && self.last.state != State::Ended {
+            let threads = Threads::of(driver, self.pid);
+            self.has_made_others = threads != Threads::Unknown && threads != self.threads
+                || self.forks.as_mut().is_some_and(|forks| forks.has_forked())
+                // The driver takes its counters off a process that becomes another user's.
+                || !self.is_own && now.owner != self.first.owner;
+        }
+        self.last = now;
+    }
+}
+
+impl Threads {
+    fn of(driver: &dyn Driver, pid: i32) -> Self {
+        const TRIES: usize = 3;
+        let thread = || driver.only_thread(pid);
+        for _ in 0..TRIES {
+            let (Ok(before), Ok(all), Ok(after)) = (thread(), driver.process(pid), thread()) else {
+                return Self::Unknown;
+            };
+            let (Some(before), Some(after)) = (before, after) else {
+                return Self::Several;
+            };
+            if (before.switches, before.state) == (after.switches, after.state) {
+                // The last thread of a process that has ended is among the ended, and there once more.
+                let own = match all.state {
+                    State::Ended => 2 * after.switches,
+                    _ => after.switches,
+                };
+                return all
+                    .switches
+                    .checked_sub(own)
+                    .map_or(Self::Unknown, |ended| Self::One { ended });
+            }
+        }
+        Self::Unknown
+    }
+}
