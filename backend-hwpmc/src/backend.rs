@@ -18,14 +18,17 @@ use crate::watch::Watch;
 ///
 /// - [`Target::Process`], and [`Target::Thread`] with the id of a process: all its threads, those it makes later too; with
 ///   [`inherit`](Attributes::inherit) also its children.
-/// - [`Target::CurrentThread`]: this process, as long as it has one thread.
+/// - [`Target::CurrentThread`]: this process, as long as no other thread of it runs; then it is refused to be read.
 /// - [`Target::Cpu`], [`Cpus`](Target::Cpus) and [`AllCpus`](Target::AllCpus): whatever runs there; for root, unless
 ///   `sysctl security.bsd.unprivileged_syspmcs` allows it.
 ///
 /// The driver does not count the first turn of a new thread or process, and reports of a process that runs elsewhere what it
-/// had counted when it was last switched from. Such a count is [at least](quipu_hal::Count::AtLeast) so much. It is exact if the
-/// process has one thread and no children from opening to reading, and sleeps at both moments, has ended and was not waited
-/// for, or is this one.
+/// had counted when it was last switched from. Such a count is [at least](quipu_hal::Count::AtLeast) so much. It is exact if
+///
+/// - no child that is counted is made, and the process has one thread, from opening to reading; or it is this process, and
+///   other threads than the calling one sleep all the while; and
+/// - the process is this one, or sleeps when counting begins, and sleeps or has ended when it is read. One that has ended is
+///   read before it is waited for: later it is not known what it had made.
 ///
 /// Counters do not take turns: a group for which there is no room is refused.
 pub struct HwpmcBackend<D: Driver> {
@@ -121,7 +124,10 @@ impl<D: Driver> HwpmcBackend<D> {
             _ => format!("open a group on {target}"),
         };
         if spec.members.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidConfiguration, "open a group without events"));
+            return Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                "open a group without events",
+            ));
         }
         if let Some(reason) = refused_attribute(&spec.attributes) {
             return Err(Error::new(ErrorKind::UnsupportedFeature, attempted()).with_reason(reason));
@@ -145,7 +151,9 @@ impl<D: Driver> HwpmcBackend<D> {
     fn place(&self, target: &Target, attributes: &Attributes) -> Result<Place, Rejection> {
         let cpus = |cpus: Vec<u32>| match cpus.iter().find(|&&cpu| cpu >= self.machine.cpus) {
             Some(cpu) => Err((ErrorKind::NoSuchTarget, format!("there is no CPU {cpu}"))),
-            None if cpus.is_empty() => Err((ErrorKind::InvalidConfiguration, "it has no CPUs".to_owned())),
+            None if cpus.is_empty() => {
+                Err((ErrorKind::InvalidConfiguration, "it has no CPUs".to_owned()))
+            }
             None if attributes.inherit || attributes.enable_on_exec => Err((
                 ErrorKind::UnsupportedFeature,
                 "a CPU has neither children nor programs".to_owned(),
@@ -193,14 +201,21 @@ impl<D: Driver> HwpmcBackend<D> {
         let driver = &*self.driver;
         let descendants = spec.attributes.inherit && !spec.attributes.inherit_thread;
         let (parts, subject) = match place {
-            Place::Cpus(cpus) => (cpus.iter().map(|&cpu| Part::on_cpu(cpu)).collect(), Subject::Cpus),
+            Place::Cpus(cpus) => (
+                cpus.iter().map(|&cpu| Part::on_cpu(cpu)).collect(),
+                Subject::Cpus,
+            ),
             Place::Process { pid, as_thread } => {
-                let watch = Watch::begin(driver, *pid, descendants)
-                    .map_err(|errno| self.refusal(errno, &spec.members[0], target).with_member(0))?;
-                if *as_thread && watch.has_made_others() {
-                    return Err(Error::new(ErrorKind::UnsupportedFeature, format!("count on {target}"))
-                        .with_reason("hwpmc(4) counts processes, and this one has several threads")
-                        .with_hint("count the process"));
+                let watch = Watch::begin(driver, *pid, descendants).map_err(|errno| {
+                    self.refusal(errno, &spec.members[0], target).with_member(0)
+                })?;
+                if *as_thread && watch.others_ran() {
+                    return Err(Error::new(
+                        ErrorKind::UnsupportedFeature,
+                        format!("count on {target}"),
+                    )
+                    .with_reason("hwpmc(4) counts processes, and other threads of this one run")
+                    .with_hint("count the process"));
                 }
                 let subject = match as_thread {
                     true => Subject::Thread(watch),
@@ -281,7 +296,9 @@ impl<D: Driver> HwpmcBackend<D> {
             (Errno::EPERM | Errno::EACCES, TargetKinds::CPU | TargetKinds::ALL_CPUS) => {
                 Error::new(ErrorKind::NoPermission, attempted)
                     .with_reason("counting whole CPUs is for root")
-                    .with_hint("as root: sysctl security.bsd.unprivileged_syspmcs=1, or run it as root")
+                    .with_hint(
+                        "as root: sysctl security.bsd.unprivileged_syspmcs=1, or run it as root",
+                    )
             }
             (Errno::EPERM | Errno::EACCES, _) => Error::new(ErrorKind::NoPermission, attempted)
                 .with_reason("the process is another user's, or may not be debugged")
@@ -299,7 +316,7 @@ impl<D: Driver> HwpmcBackend<D> {
 enum Place {
     Process {
         pid: i32,
-        /// True if the process stands for its only thread.
+        /// True if the process stands for the calling thread.
         as_thread: bool,
     },
     Cpus(Vec<u32>),

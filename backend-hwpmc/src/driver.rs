@@ -64,8 +64,6 @@ pub enum State {
 pub struct Task {
     /// Its state.
     pub state: State,
-    /// The number of threads of the process.
-    pub threads: u32,
     /// The number of times that it gave up a CPU: of a process, those of threads that have ended too.
     pub switches: u64,
     /// Nanoseconds on CPUs up to the last time that it gave one up.
@@ -98,8 +96,10 @@ pub trait Driver: Send + Sync + 'static {
     fn release(&self, id: PmcId) -> Result<(), Errno>;
     /// Returns a process, `ESRCH` if there is none.
     fn process(&self, pid: i32) -> Result<Task, Errno>;
-    /// Returns the thread of a process that has one; `None` if it has several.
-    fn only_thread(&self, pid: i32) -> Result<Option<Task>, Errno>;
+    /// Calls a function for each thread of a process, with its id; `ENOMEM` if there are more than are looked at.
+    fn threads(&self, pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno>;
+    /// Returns the id of the calling thread.
+    fn own_thread(&self) -> i32;
     /// Watches for forks of a process from now on.
     fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno>;
     /// Returns the id of this process.

@@ -41,9 +41,8 @@ pub(crate) fn resolve(
     member: &EventSpec,
     classes: &[Class],
 ) -> Result<Countable> {
-    let refused = |kind, reason: &str| {
-        Err(Error::new(kind, format!("count {member}")).with_reason(reason))
-    };
+    let refused =
+        |kind, reason: &str| Err(Error::new(kind, format!("count {member}")).with_reason(reason));
     let unsupported = |reason| refused(ErrorKind::UnsupportedFeature, reason);
     if member.precision != Precision::Any {
         return unsupported("precision is a matter of samples");
@@ -115,7 +114,11 @@ fn requests(resolved: &ResolvedEvent, classes: &[Class]) -> Result<Vec<Request>,
     }
     let class = if is_amd { Class::AMD } else { Class::INTEL };
     let by_general = (0..64).any(|number| resolved.slots.contains(SlotClass::General, number));
-    if let (Some(select), true, true) = (select, by_general || fixed.is_some(), classes.contains(&class)) {
+    if let (Some(select), true, true) = (
+        select,
+        by_general || fixed.is_some(),
+        classes.contains(&class),
+    ) {
         requests.push(request(class, (select & TAKEN) as u32));
     }
     Ok(requests)

@@ -44,7 +44,7 @@ impl<D: Driver> Drop for Counters<D> {
 pub(crate) enum Subject {
     /// A process.
     Process(Watch),
-    /// The calling thread, which is all of this process.
+    /// The calling thread, while the others of this process sleep.
     Thread(Watch),
     /// CPUs.
     Cpus,
@@ -117,12 +117,12 @@ impl<D: Driver> HwpmcGroup<D> {
             }
         })?;
         if let Subject::Thread(watch) = &self.subject
-            && watch.has_made_others()
+            && watch.others_ran()
         {
             return Err(
                 Error::new(ErrorKind::UnsupportedFeature, "read the counters of a thread")
                     .with_reason(
-                        "hwpmc(4) counts processes, and this one has had other threads since it was opened",
+                        "hwpmc(4) counts processes, and other threads of this one have run since it was opened",
                     )
                     .with_hint("count the process"),
             );

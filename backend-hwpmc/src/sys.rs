@@ -13,8 +13,8 @@ use nix::time::{ClockId, clock_gettime};
 use quipu_hal::{Error, ErrorKind};
 
 use self::wire::{
-    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, OLD_VALUE, Operation,
-    PROCESS_COUNTING, ReadWrite, SYSTEM_COUNTING,
+    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, ModuleVersion, OLD_VALUE,
+    PROCESS_COUNTING, ReadWrite, Release, SYSTEM_COUNTING, Start,
 };
 use crate::abi::Class;
 use crate::backend::os_error;
@@ -35,8 +35,9 @@ impl Hwpmc {
     pub fn open() -> quipu_hal::Result<Self> {
         let find = || {
             let call = module::Call::find()?;
-            let mut version = 0_u32;
-            call.make(Operation::GetModuleVersion, &mut version)?;
+            let mut version = ModuleVersion::default();
+            call.make(&mut version)?;
+            let ModuleVersion(version) = version;
             Ok(Self { call, version })
         };
         find().map_err(|errno: Errno| match errno {
@@ -61,7 +62,7 @@ impl Driver for Hwpmc {
             classes: 0,
             class: Default::default(),
         };
-        self.call.make(Operation::GetCpuInfo, &mut info)?;
+        self.call.make(&mut info)?;
         let known = info.class.iter().take(info.classes as usize);
         Ok(Machine {
             cpu_type: info.cpu_type,
@@ -96,17 +97,17 @@ impl Driver for Hwpmc {
             words: [request.select.into(), 0, 0, 0],
             ..Allocate::default()
         };
-        self.call.make(Operation::Allocate, &mut allocate)?;
+        self.call.make(&mut allocate)?;
         Ok(PmcId(allocate.id))
     }
 
     fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno> {
         let mut attach = Attach { id: id.0, pid };
-        self.call.make(Operation::Attach, &mut attach)
+        self.call.make(&mut attach)
     }
 
     fn start(&self, id: PmcId) -> Result<(), Errno> {
-        self.call.make(Operation::Start, &mut id.0.clone())
+        self.call.make(&mut Start(id.0))
     }
 
     fn read(&self, id: PmcId) -> Result<u64, Errno> {
@@ -115,20 +116,24 @@ impl Driver for Hwpmc {
             id: id.0,
             value: 0,
         };
-        self.call.make(Operation::ReadWrite, &mut read)?;
+        self.call.make(&mut read)?;
         Ok(read.value)
     }
 
     fn release(&self, id: PmcId) -> Result<(), Errno> {
-        self.call.make(Operation::Release, &mut id.0.clone())
+        self.call.make(&mut Release(id.0))
     }
 
     fn process(&self, pid: i32) -> Result<Task, Errno> {
         process::task(pid)
     }
 
-    fn only_thread(&self, pid: i32) -> Result<Option<Task>, Errno> {
-        process::only_thread(pid)
+    fn threads(&self, pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno> {
+        process::threads(pid, each)
+    }
+
+    fn own_thread(&self) -> i32 {
+        process::own_thread()
     }
 
     fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno> {

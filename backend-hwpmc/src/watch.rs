@@ -16,8 +16,8 @@ pub(crate) struct Watch {
     first: Task,
     threads: Threads,
     forks: Option<Box<dyn Forks>>,
-    /// True once a thread or process was made that is counted, or it cannot be known.
-    has_made_others: bool,
+    /// True once another thread has run, or a process was made that is counted, or it cannot be known.
+    others_ran: bool,
     /// Its state as it was last seen.
     last: Task,
 }
@@ -31,14 +31,15 @@ pub(crate) struct Moment {
     pub(crate) is_whole: bool,
 }
 
-/// The threads that a process has and has had.
+/// The threads that a process has and has had, beside the one that is counted: the calling one of this process, the only
+/// one of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Threads {
-    /// It has one. Those that have ended had given up a CPU so often; at its end each does.
-    One { ended: u64 },
-    /// It has several.
-    Several,
-    /// It did not stand still.
+    /// The others sleep or have ended, and had given up a CPU so often; at its end each does.
+    Still { switches: u64 },
+    /// Others run, or it is another process and has several.
+    Run,
+    /// The process did not stand still.
     Unknown,
 }
 
@@ -56,23 +57,24 @@ impl Watch {
         if first.state == State::Ended {
             return Err(Errno::ESRCH);
         }
-        let threads = Threads::of(driver, pid);
+        let is_own = pid == driver.own_pid();
+        let threads = Threads::of(driver, pid, is_own);
         Ok(Self {
             pid,
-            is_own: pid == driver.own_pid(),
+            is_own,
             with_children,
             first,
             threads,
-            has_made_others: !matches!(threads, Threads::One { .. })
+            others_ran: !matches!(threads, Threads::Still { .. })
                 || with_children && forks.is_none(),
             forks,
             last: first,
         })
     }
 
-    /// Returns true if there is more than the thread that there was at first, or was in between.
-    pub(crate) fn has_made_others(&self) -> bool {
-        self.has_made_others
+    /// Returns true if others than the thread that is counted may have run since it began.
+    pub(crate) fn others_ran(&self) -> bool {
+        self.others_ran
     }
 
     /// Reads counters at a moment of the process.
@@ -91,7 +93,7 @@ impl Watch {
             self.look(driver, now);
             return Ok(Moment {
                 cpu_time: cpu_time + self.time_of_children(&now),
-                is_whole: !self.has_made_others,
+                is_whole: !self.others_ran,
             });
         }
         let before = self.task(driver);
@@ -106,7 +108,7 @@ impl Watch {
         });
         Ok(Moment {
             cpu_time: self.last.cpu_time + self.time_of_children(&self.last),
-            is_whole: stands_still && !self.has_made_others,
+            is_whole: stands_still && !self.others_ran,
         })
     }
 
@@ -129,9 +131,9 @@ impl Watch {
 
     /// Notes what has been made since.
     fn look(&mut self, driver: &dyn Driver, now: Task) {
-        if !self.has_made_others && self.last.state != State::Ended {
-            let threads = Threads::of(driver, self.pid);
-            self.has_made_others = threads != Threads::Unknown && threads != self.threads
+        if !self.others_ran && self.last.state != State::Ended {
+            let threads = Threads::of(driver, self.pid, self.is_own);
+            self.others_ran = threads != Threads::Unknown && threads != self.threads
                 || self.forks.as_mut().is_some_and(|forks| forks.has_forked())
                 // The driver takes its counters off a process that becomes another user's.
                 || !self.is_own && now.owner != self.first.owner;
@@ -141,15 +143,19 @@ impl Watch {
 }
 
 impl Threads {
-    fn of(driver: &dyn Driver, pid: i32) -> Self {
+    fn of(driver: &dyn Driver, pid: i32, is_own: bool) -> Self {
         const TRIES: usize = 3;
-        let thread = || driver.only_thread(pid);
+        let own = is_own.then(|| driver.own_thread());
         for _ in 0..TRIES {
-            let (Ok(before), Ok(all), Ok(after)) = (thread(), driver.process(pid), thread()) else {
+            let (Ok(before), Ok(all), Ok(after)) = (
+                counted_thread(driver, pid, own),
+                driver.process(pid),
+                counted_thread(driver, pid, own),
+            ) else {
                 return Self::Unknown;
             };
             let (Some(before), Some(after)) = (before, after) else {
-                return Self::Several;
+                return Self::Run;
             };
             if (before.switches, before.state) == (after.switches, after.state) {
                 // The last thread of a process that has ended is among the ended, and there once more.
@@ -157,12 +163,21 @@ impl Threads {
                     State::Ended => 2 * after.switches,
                     _ => after.switches,
                 };
-                return all
-                    .switches
-                    .checked_sub(own)
-                    .map_or(Self::Unknown, |ended| Self::One { ended });
+                let others = all.switches.checked_sub(own);
+                return others.map_or(Self::Unknown, |switches| Self::Still { switches });
             }
         }
         Self::Unknown
     }
+}
+
+/// Returns the thread that is counted, `None` if others run.
+fn counted_thread(driver: &dyn Driver, pid: i32, own: Option<i32>) -> Result<Option<Task>, Errno> {
+    let mut counted = None;
+    let mut others_run = false;
+    driver.threads(pid, &mut |id, task| match own {
+        Some(own) if id != own => others_run |= task.state == State::Running,
+        _ => others_run |= counted.replace(*task).is_some(),
+    })?;
+    Ok(counted.filter(|_| !others_run))
 }

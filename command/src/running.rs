@@ -173,9 +173,8 @@ impl Running {
     /// As [`wait`](Self::wait).
     pub fn ended_within(&mut self, timeout: Duration) -> Result<bool> {
         let has_ended = || {
-            sys::has_ended(self.pid).map_err(|e| {
-                os_error(&format!("look at process {}", self.pid), &e.into())
-            })
+            sys::has_ended(self.pid)
+                .map_err(|e| os_error(&format!("look at process {}", self.pid), &e.into()))
         };
         if self.exit.is_some() || has_ended()? {
             return Ok(true);

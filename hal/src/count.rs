@@ -136,10 +136,7 @@ impl Count {
     #[inline]
     #[must_use]
     pub const fn is_complete(self) -> bool {
-        matches!(
-            self,
-            Self::Exact(_) | Self::Estimated(_) | Self::AtLeast(_)
-        )
+        matches!(self, Self::Exact(_) | Self::Estimated(_) | Self::AtLeast(_))
     }
 
     /// Returns the number of parts that have no count, if others have.

@@ -83,6 +83,9 @@ pub fn try_out() -> Result<Trial> {
 /// As [`quipu_msr::restore`].
 pub fn restore() -> Result<Vec<Repair>> {
     let bus = SystemMsr::open()?;
-    let model: CpuModel = NativeEvents::this().of_only_core(Interface::Msr)?.cpu().clone();
+    let model: CpuModel = NativeEvents::this()
+        .of_only_core(Interface::Msr)?
+        .cpu()
+        .clone();
     quipu_msr::restore(bus, &model, runtime_directory())
 }

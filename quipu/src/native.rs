@@ -120,7 +120,11 @@ impl NativeEvents {
     ///
     /// # Errors
     /// As [`maps`](Self::maps); [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid CPU.
-    #[cfg(any(all(feature = "msr", unix), target_os = "freebsd", target_os = "dragonfly"))]
+    #[cfg(any(
+        all(feature = "msr", unix),
+        target_os = "freebsd",
+        target_os = "dragonfly"
+    ))]
     pub(crate) fn of_only_core(&self, interface: Interface) -> Result<Arc<dyn EventMap>> {
         // The table of another CPU is one, however many core types this machine has.
         only(self.maps(interface)?, this_machine()?.len(), interface)
@@ -314,7 +318,11 @@ impl Machine {
 }
 
 /// Returns the map of the only core type.
-#[cfg(any(all(any(feature = "msr", test), unix), target_os = "freebsd", target_os = "dragonfly"))]
+#[cfg(any(
+    all(any(feature = "msr", test), unix),
+    target_os = "freebsd",
+    target_os = "dragonfly"
+))]
 fn only(
     mut maps: Vec<Arc<dyn EventMap>>,
     core_types: usize,

@@ -35,7 +35,14 @@ impl Watch {
 impl Forks for Watch {
     fn has_forked(&mut self) -> bool {
         if !self.has_forked {
-            let none = KEvent::new(0, EventFilter::EVFILT_PROC, EvFlags::empty(), FilterFlag::empty(), 0, 0);
+            let none = KEvent::new(
+                0,
+                EventFilter::EVFILT_PROC,
+                EvFlags::empty(),
+                FilterFlag::empty(),
+                0,
+                0,
+            );
             let mut events = [none];
             self.has_forked = match self.queue.kevent(&[], &mut events, Some(NOW)) {
                 Ok(0) => false,

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 
 use nix::errno::Errno;
 
-use super::wire::{Allocate, Attach, CpuInfo, ModuleStat, Operation, ReadWrite};
+use super::wire::{ModuleStat, Operation};
 
 /// modstat(2) and modfind(2) (`sys/syscall.h`).
 const MODSTAT: c_int = 301;
@@ -14,23 +14,6 @@ const NAME: &CStr = c"hwpmc";
 /// The system call that the module has been given.
 #[derive(Debug)]
 pub(super) struct Call(c_int);
-
-/// A structure that an operation reads and writes.
-///
-/// # Safety
-/// It consists of integers, and is as large as what the kernel reads and writes for each operation it is used with.
-pub(super) unsafe trait Argument {}
-
-// SAFETY: these are `struct pmc_op_*` of `sys/pmc.h`, whose sizes `abi` asserts; an id or version is 32 bits.
-unsafe impl Argument for Allocate {}
-// SAFETY: as above.
-unsafe impl Argument for Attach {}
-// SAFETY: as above.
-unsafe impl Argument for ReadWrite {}
-// SAFETY: as above; it has room for more classes than the kernel writes.
-unsafe impl Argument for CpuInfo {}
-// SAFETY: as above.
-unsafe impl Argument for u32 {}
 
 impl Call {
     /// Finds the module by its name.
@@ -51,11 +34,11 @@ impl Call {
         Ok(Self(stat.data as c_int))
     }
 
-    /// Makes a call. The operation and its argument belong together in the one place that uses each.
-    pub(super) fn make<A: Argument>(&self, operation: Operation, argument: &mut A) -> Result<(), Errno> {
-        let argument: *mut A = argument;
-        // SAFETY: by the promise of `Argument` the kernel reads and writes no more than the structure.
-        let status = unsafe { libc::syscall(self.0, operation as c_int, argument) };
+    /// Makes a call.
+    pub(super) fn make<O: Operation>(&self, operation: &mut O) -> Result<(), Errno> {
+        let argument: *mut O = operation;
+        // SAFETY: the kernel reads and writes the structure of the operation of this number, which is live and as large.
+        let status = unsafe { libc::syscall(self.0, O::NUMBER, argument) };
         Errno::result(status).map(drop)
     }
 }

@@ -11,25 +11,39 @@ use crate::driver::{State, Task};
 /// `P_SUGID` of `ki_flag`: a program that it executed has changed its user or group.
 const CHANGED_USER: i64 = 0x100;
 
+/// The most threads of a process that are looked at.
+const THREADS: usize = 16;
+
 /// Returns a process.
 pub(super) fn task(pid: i32) -> Result<Task, Errno> {
-    let [first, _] = records(libc::KERN_PROC_PID, pid)?.ok_or(Errno::EOVERFLOW)?;
-    first.map(|record| of(&record)).ok_or(Errno::ESRCH)
+    let mut process = None;
+    records::<1>(libc::KERN_PROC_PID, pid, |record| {
+        process = Some(of(record))
+    })?;
+    process.ok_or(Errno::ESRCH)
 }
 
-/// Returns the thread of a process that has only one.
-pub(super) fn only_thread(pid: i32) -> Result<Option<Task>, Errno> {
-    Ok(match records(libc::KERN_PROC_PID | libc::KERN_PROC_INC_THREAD, pid)? {
-        Some([Some(only), None]) => Some(of(&only)),
-        _ => None,
-    })
+/// Calls a function for each thread of a process.
+pub(super) fn threads(pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno> {
+    let what = libc::KERN_PROC_PID | libc::KERN_PROC_INC_THREAD;
+    records::<THREADS>(what, pid, |record| each(record.ki_tid, &of(record)))
 }
 
-/// Returns at most two records, `None` if there are more.
-fn records(what: c_int, pid: i32) -> Result<Option<[Option<libc::kinfo_proc>; 2]>, Errno> {
+/// Returns the id of the calling thread.
+pub(super) fn own_thread() -> i32 {
+    // SAFETY: it takes no argument and does not fail.
+    unsafe { libc::pthread_getthreadid_np() }
+}
+
+/// Calls a function for each of at most `N` records.
+fn records<const N: usize>(
+    what: c_int,
+    pid: i32,
+    mut each: impl FnMut(&libc::kinfo_proc),
+) -> Result<(), Errno> {
     const SIZE: usize = size_of::<libc::kinfo_proc>();
     let name = [libc::CTL_KERN, libc::KERN_PROC, what, pid];
-    let mut records = [const { MaybeUninit::<libc::kinfo_proc>::zeroed() }; 2];
+    let mut records = [const { MaybeUninit::<libc::kinfo_proc>::zeroed() }; N];
     let mut bytes = size_of_val(&records);
     // SAFETY: sysctl(3) reads the four numbers and writes at most `bytes` bytes into the records.
     let status = unsafe {
@@ -42,22 +56,17 @@ fn records(what: c_int, pid: i32) -> Result<Option<[Option<libc::kinfo_proc>; 2]
             0,
         )
     };
-    match Errno::result(status) {
-        Err(Errno::ENOMEM) => return Ok(None),
-        other => other?,
-    };
-    let [first, second] = records.map(|record| {
+    Errno::result(status)?;
+    for record in &records[..bytes / SIZE] {
         // SAFETY: it consists of integers, arrays and pointers, of which all zeros, and what the kernel writes, are values.
-        unsafe { record.assume_init() }
-    });
-    // A kernel with another structure says so by its size.
-    if bytes >= SIZE && first.ki_structsize as usize != SIZE {
-        return Err(Errno::EPROTO);
+        let record = unsafe { record.assume_init_ref() };
+        // A kernel with another structure says so by its size.
+        if record.ki_structsize as usize != SIZE {
+            return Err(Errno::EPROTO);
+        }
+        each(record);
     }
-    Ok(Some([
-        (bytes >= SIZE).then_some(first),
-        (bytes >= 2 * SIZE).then_some(second),
-    ]))
+    Ok(())
 }
 
 fn of(record: &libc::kinfo_proc) -> Task {
@@ -69,13 +78,15 @@ fn of(record: &libc::kinfo_proc) -> Task {
             libc::SZOMB => State::Ended,
             _ => State::Running,
         },
-        threads: u32::try_from(record.ki_numthreads).unwrap_or(u32::MAX),
         switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
         cpu_time: record.ki_runtime.saturating_mul(1_000),
         children_time: micros(record.ki_rusage_ch.ru_utime)
             .saturating_add(micros(record.ki_rusage_ch.ru_stime))
             .saturating_mul(1_000),
-        started: (record.ki_start.tv_sec as i64, record.ki_start.tv_usec as i64),
+        started: (
+            record.ki_start.tv_sec as i64,
+            record.ki_start.tv_usec as i64,
+        ),
         owner: (record.ki_ruid, record.ki_flag as i64 & CHANGED_USER != 0),
     }
 }

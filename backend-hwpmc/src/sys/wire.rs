@@ -1,19 +1,45 @@
 //! The operations and structures of hwpmc(4) (`sys/pmc.h`, `sys/module.h`).
 
-use std::ffi::c_ulong;
+use std::ffi::{c_int, c_ulong};
 
-/// The numbers of operations (`enum pmc_ops`), which are the same in FreeBSD 12 to 14.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub(super) enum Operation {
-    GetCpuInfo = 2,
-    GetModuleVersion = 4,
-    Allocate = 7,
-    Attach = 8,
-    Release = 11,
-    ReadWrite = 12,
-    Start = 14,
+/// An operation (`enum pmc_ops`): the structure that it reads and writes, of integers and as large as the kernel has it. The
+/// numbers are the same in FreeBSD 12 to 14.
+pub(super) trait Operation {
+    const NUMBER: c_int;
 }
+
+macro_rules! operations {
+    ($($structure:ty: $number:literal),* $(,)?) => {$(
+        impl Operation for $structure {
+            const NUMBER: c_int = $number;
+        }
+    )*};
+}
+
+operations! {
+    CpuInfo: 2,
+    ModuleVersion: 4,
+    Allocate: 7,
+    Attach: 8,
+    Release: 11,
+    ReadWrite: 12,
+    Start: 14,
+}
+
+/// The version of the module.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ModuleVersion(pub(super) u32);
+
+/// The id of a counter that is given back.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Release(pub(super) u32);
+
+/// The id of a counter that is started.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start(pub(super) u32);
 
 /// Modes of counting (`enum pmc_mode`): a whole CPU, and processes.
 pub(super) const SYSTEM_COUNTING: u32 = 1;

@@ -162,3 +162,26 @@ fn threads_on_a_hybrid_machine_are_kept_apart() {
         }
     );
 }
+
+/// What may lack a stretch is never a fact, whatever it is added to or subtracted from.
+#[test]
+fn what_may_lack_is_the_least_that_it_can_be() {
+    let short = Reading::new(10, 100, 100).with_may_lack(true);
+    let whole = Reading::new(5, 100, 100);
+    assert_eq!(short.count(), Count::AtLeast(10));
+    assert_eq!(short.count().exact(), None);
+    let parts = [Part::on_cpu(0), Part::on_cpu(1)];
+    let sum = |readings: [&Reading; 2]| total(parts.iter().zip(readings));
+    assert_eq!(sum([&short, &whole]), Count::AtLeast(15));
+    assert_eq!(sum([&whole, &whole]), Count::Exact(10));
+    let never = Reading::new(0, 100, 0);
+    assert_eq!(sum([&short, &never]).missing(), 1);
+    let half = Reading::new(5, 100, 50);
+    assert_eq!(sum([&short, &half]), Count::Estimated(20));
+    let later = Reading::new(30, 300, 300);
+    assert_eq!(later.since(&short).count(), Count::AtLeast(20));
+    assert_eq!(
+        Reading::new(9, 100, 100).with_may_lack(true).level(),
+        Count::Exact(9)
+    );
+}

@@ -166,8 +166,7 @@ fn worst(a: Count, b: Count) -> Count {
         (Some(value), Some(_)) => {
             let missing = a.missing().max(b.missing());
             let parts = parts(a).max(parts(b));
-            let mean =
-                Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts);
+            let mean = Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts);
             match may_lack(a) || may_lack(b) {
                 true => mean.at_least(),
                 false => mean,
