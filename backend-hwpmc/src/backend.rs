@@ -93,10 +93,7 @@ impl<D: Driver> HwpmcBackend<D> {
             | TargetKinds::PROCESS
             | TargetKinds::CPU
             | TargetKinds::ALL_CPUS;
-        capabilities.features = Features::HARDWARE_EVENTS
-            | Features::PINNED
-            | Features::INHERIT
-            | Features::INHERIT_THREAD;
+        capabilities.features = Features::HARDWARE_EVENTS;
         capabilities.filters = Filter::USER | Filter::KERNEL;
         capabilities.simultaneity = Simultaneity::Sequential;
         capabilities.slots = Some(of(Class::INTEL) + of(Class::AMD));
@@ -158,7 +155,15 @@ impl<D: Driver> HwpmcBackend<D> {
                 ErrorKind::UnsupportedFeature,
                 "a CPU has neither children nor programs".to_owned(),
             )),
-            None => Ok(Place::Cpus(cpus)),
+            None => {
+                let mut once = Vec::with_capacity(cpus.len());
+                for cpu in cpus {
+                    if !once.contains(&cpu) {
+                        once.push(cpu);
+                    }
+                }
+                Ok(Place::Cpus(once))
+            }
         };
         let own = self.driver.own_pid();
         match target {
@@ -172,9 +177,13 @@ impl<D: Driver> HwpmcBackend<D> {
                         .to_owned(),
                 ))
             }
+            Target::CurrentThread if attributes.inherit || attributes.inherit_thread => Err((
+                ErrorKind::UnsupportedFeature,
+                "hwpmc(4) does not count the first turns of the threads that this one makes; count the process".to_owned(),
+            )),
             Target::CurrentThread => Ok(Place::Process {
                 pid: own,
-                as_thread: !attributes.inherit,
+                as_thread: true,
             }),
             Target::Process(pid) | Target::Thread(pid) => Ok(Place::Process {
                 pid: *pid,
@@ -326,7 +335,9 @@ enum Place {
 type Rejection = (ErrorKind, String);
 
 fn refused_attribute(attributes: &Attributes) -> Option<&'static str> {
-    if attributes.exclusive {
+    if attributes.pinned {
+        Some("a group has its counters from opening to closing here, or is refused")
+    } else if attributes.exclusive {
         Some("hwpmc(4) has no exclusive mode")
     } else if attributes.remove_on_exec {
         Some("hwpmc(4) goes on counting after execve(2)")

@@ -1,8 +1,8 @@
 //! Events in the words of the driver: the requests that can count one, in the order in which they are tried.
 
 use quipu_hal::{
-    Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, FixedCounter, Precision,
-    ResolvedEvent, Result, SlotClass, X86Select,
+    Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter, FixedCounter,
+    Precision, ResolvedEvent, Result, SlotClass, X86Select,
 };
 
 use crate::abi::{
@@ -58,6 +58,9 @@ pub(crate) fn resolve(
             ErrorKind::UnsupportedEvent,
             "hwpmc(4) counts the events of the CPU's counters here",
         );
+    }
+    if !member.filter.intersects(Filter::USER | Filter::KERNEL) {
+        return unsupported("it would count nothing: neither user nor kernel mode");
     }
     let resolved = map.resolve(&member.event, member.filter)?;
     let requests = match requests(&resolved, classes) {

@@ -22,6 +22,8 @@ use quipu_hal::{Error, ErrorKind, Result};
 use crate::asleep::Thread;
 use crate::os_error;
 use crate::running::Running;
+#[cfg(target_os = "freebsd")]
+use crate::sys;
 
 /// Locked while a process is made, so that another that is made at the same time does not inherit its descriptors: the
 /// [end of a pipe](Command::spawn) by which its execution is noticed would be open until the other executes, too.
@@ -195,12 +197,24 @@ fn nanoseconds(time: TimeSpec) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
-/// Has the process of a command send its id, wait for a byte and send its CPU time, last before it executes its program.
+/// Has the process of a command send its id, wait for a byte and send its CPU time, last before it executes its program; on
+/// FreeBSD before the wait.
 fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
     let wait = move || {
         // Open here too, the link would never end for the child when the parent exits.
         let _ = close(parents_end);
         write(&*link, &getpid().as_raw().to_ne_bytes())?;
+        let send_cpu_time = || {
+            let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
+            // Who does not get it knows no time.
+            let _ = write(&*link, &cpu_time.to_ne_bytes());
+        };
+        // hwpmc(4) counts from the wait on: little is to be between it and the program.
+        #[cfg(target_os = "freebsd")]
+        {
+            send_cpu_time();
+            sys::bind_execvp();
+        }
         let mut byte = [0];
         loop {
             match read(&*link, &mut byte) {
@@ -209,12 +223,11 @@ fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
                 _ => return Err(Errno::ECANCELED.into()),
             }
         }
-        let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
-        // Who does not get it knows no time.
-        let _ = write(&*link, &cpu_time.to_ne_bytes());
+        #[cfg(not(target_os = "freebsd"))]
+        send_cpu_time();
         Ok(())
     };
-    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read and clock_gettime, which are
+    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read, clock_gettime and execvp, which are
     // async-signal-safe (signal-safety(7)), and makes errors of numbers, which allocates nothing.
     unsafe { command.pre_exec(wait) };
 }

@@ -7,7 +7,7 @@ use quipu_hal::{Backend, Event, EventSpec, Filter, Hardware, Target};
 use quipu_hwpmc::HwpmcBackend;
 
 use crate::events::backend;
-use crate::simulated::{OWN, Sim};
+use crate::simulated::Sim;
 
 struct Simulated {
     sim: Sim,
@@ -30,11 +30,11 @@ impl Fixture for Simulated {
     fn workload(&self, event: &EventSpec, times: u64) -> Option<Workload> {
         let sim = self.sim.clone();
         (event.event == Hardware::Instructions.into())
-            .then(|| Box::new(move || sim.lock().work(OWN, OWN, times)) as Workload)
+            .then(|| Box::new(move || sim.occur(times, times)) as Workload)
     }
 
     fn pass(&self, nanoseconds: u64) {
-        self.sim.lock().run(OWN, OWN, 0, nanoseconds);
+        self.sim.occur(0, nanoseconds);
     }
 
     fn counters_of(&self, _: &EventSpec) -> Option<usize> {
@@ -58,6 +58,9 @@ impl Fixture for Simulated {
 fn conforms() {
     let sim = Sim::new();
     sim.lock().is_root = true;
+    sim.lock().has_host_threads = true;
+    // From here on all threads sleep.
+    sim.occur(0, 0);
     let backend = backend(&sim).expect("a backend");
     let fixture: Arc<dyn Fixture> = Arc::new(Simulated { sim, backend });
     let report = run(&fixture, all());

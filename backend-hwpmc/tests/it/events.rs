@@ -54,6 +54,6 @@ pub(crate) fn backend(sim: &Sim) -> Result<HwpmcBackend<Sim>> {
         model: 0x55,
         stepping: 4,
     };
-    let events = Few(CpuModel::new(cpu, Scheme::IntelArch, Vec::new()));
+    let events = Few(CpuModel::new(cpu, Scheme::IntelArchitectural, Vec::new()));
     HwpmcBackend::new(sim.clone(), Arc::new(events))
 }

@@ -7,7 +7,7 @@ use quipu_hal::{
 use quipu_hwpmc::{Class, ClassOfCounters};
 
 use crate::events::backend;
-use crate::simulated::{OWN, Sim};
+use crate::simulated::{Sim, own};
 
 /// Returns the kind, the member and the text of a refusal.
 fn refusal(sim: &Sim, spec: &GroupSpec, target: &Target) -> (ErrorKind, Option<usize>, String) {
@@ -75,7 +75,7 @@ fn targets_and_attributes_that_it_has_not_are_refused() {
     ] {
         let spec = single().with_attributes(attributes);
         assert_eq!(
-            kind(&spec, Target::Process(OWN)),
+            kind(&spec, Target::Process(own())),
             ErrorKind::UnsupportedFeature
         );
     }
@@ -131,12 +131,12 @@ fn a_thread_is_not_read_when_others_have_run() {
         .expect("it has one thread");
     let mut buf = group.read_buf();
     group.read(&mut buf).expect("it reads");
-    let other = sim.lock().spawn(OWN);
+    let other = sim.lock().spawn(own());
     assert_eq!(
         refusal(&sim, &single(), &Target::CurrentThread).0,
         ErrorKind::UnsupportedFeature
     );
-    sim.lock().end(OWN, other);
+    sim.lock().end(own(), other);
     let refused = group.read(&mut buf).expect_err("another thread has run");
     assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
     let mut later = backend

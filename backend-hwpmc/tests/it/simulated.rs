@@ -1,13 +1,16 @@
 //! A simulated FreeBSD: processes, threads, and hwpmc(4) with what its kernel does at switches.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nix::errno::Errno;
 use quipu_hwpmc::{Class, ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
 
-/// This process and its first thread.
-pub(crate) const OWN: i32 = 100;
+/// Returns the id of this process and of its first thread.
+pub(crate) fn own() -> i32 {
+    std::process::id().cast_signed()
+}
 
 /// What the driver or the system conceals, as a backend would that does not look for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub(crate) struct System {
     pub(crate) version: u32,
     pub(crate) machine: Machine,
     pub(crate) is_root: bool,
+    /// True if each thread of the test is one of this process, which sleeps but for what it does.
+    pub(crate) has_host_threads: bool,
     /// The select word and the capabilities that were asked for last.
     pub(crate) asked: Option<(u32, u32)>,
     processes: BTreeMap<i32, Process>,
@@ -107,27 +112,49 @@ impl Sim {
                 has_amd_extended_counters: false,
             },
             is_root: false,
+            has_host_threads: false,
             asked: None,
             processes: BTreeMap::new(),
             counters: BTreeMap::new(),
-            next: OWN + 1,
+            next: own() + 1,
             all: Done::default(),
         };
-        let mut own = Process::default();
+        let mut this = Process::default();
         own.threads.insert(
-            OWN,
+            own(),
             Thread {
                 runs: true,
                 ..Thread::default()
             },
         );
-        system.processes.insert(OWN, own);
+        system.processes.insert(own(), this);
         Self(Arc::new(Mutex::new(system)))
     }
 
     pub(crate) fn concealing(self, conceals: Conceals) -> Self {
         self.lock().conceals = conceals;
         self
+    }
+
+    /// Returns the thread of this process that the calling one is.
+    fn host_thread(&self) -> i32 {
+        static NEXT: AtomicI32 = AtomicI32::new(1 << 24);
+        thread_local!(static ID: i32 = NEXT.fetch_add(1, Relaxed));
+        let id = ID.with(|id| *id);
+        let mut system = self.lock();
+        let process = system.processes.get_mut(&own()).expect("this process");
+        process.threads.entry(id).or_default();
+        id
+    }
+
+    /// The calling thread does so many instructions in a time, and sleeps again.
+    pub(crate) fn occur(&self, amount: u64, time: u64) {
+        let thread = self.host_thread();
+        let mut system = self.lock();
+        system.sleep(own(), own());
+        system.wake(own(), thread);
+        system.run(own(), thread, amount, time);
+        system.sleep(own(), thread);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, System> {
@@ -138,9 +165,9 @@ impl Sim {
 impl System {
     /// Makes a process that sleeps, of one thread, and returns its id.
     pub(crate) fn asleep(&mut self) -> i32 {
-        let pid = self.fork(OWN);
+        let pid = self.fork(own());
         self.sleep(pid, pid);
-        self.processes.get_mut(&OWN).expect("it is there").forks = 0;
+        self.processes.get_mut(&own()).expect("it is there").forks = 0;
         pid
     }
 
@@ -406,10 +433,10 @@ impl Driver for Sim {
         let mut system = self.lock();
         system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?.runs = true;
         // The owner is switched to once more if it counts itself.
-        let own = system.processes.get_mut(&OWN).expect("this process");
-        if own.counted_by.contains(&id.0) {
-            system.sleep(OWN, OWN);
-            system.wake(OWN, OWN);
+        let this = &system.processes[&own()];
+        if this.counted_by.contains(&id.0) && !system.has_host_threads {
+            system.sleep(own(), own());
+            system.wake(own(), own());
         }
         Ok(())
     }
@@ -420,9 +447,9 @@ impl Driver for Sim {
         if counter.request.cpu.is_some() {
             return Ok(system.all.of(&counter.request));
         }
-        let own = &system.processes[&OWN].threads[&OWN];
-        let running = match own.loaded.contains(&id.0) {
-            true => own.done.of(&counter.request),
+        let first = &system.processes[&own()].threads[&own()];
+        let running = match first.loaded.contains(&id.0) {
+            true => first.done.of(&counter.request),
             false => 0,
         };
         Ok(counter.value + running)
@@ -461,7 +488,10 @@ impl Driver for Sim {
     }
 
     fn own_thread(&self) -> i32 {
-        OWN
+        match self.lock().has_host_threads {
+            true => self.host_thread(),
+            false => own(),
+        }
     }
 
     fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno> {
@@ -471,11 +501,11 @@ impl Driver for Sim {
     }
 
     fn own_pid(&self) -> i32 {
-        OWN
+        own()
     }
 
     fn own_cpu_time(&self) -> Result<u64, Errno> {
-        Ok(self.lock().processes[&OWN].cpu_time)
+        Ok(self.lock().processes[&own()].cpu_time)
     }
 
     fn wall_time(&self) -> Result<u64, Errno> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quipu_hal::{Attributes, Backend, Count, Group, GroupSpec, Hardware, ReadBuf, Target};
 
 use crate::events::backend;
-use crate::simulated::{Conceals, OWN, Sim};
+use crate::simulated::{Conceals, Sim, own};
 
 /// Something that happens; numbers choose among what there is.
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +47,9 @@ struct Wrong {
 }
 
 /// Counts a process, or this one, through some steps.
-fn wrong_count(sim: &Sim, own: bool, inherit: bool, steps: &[Step]) -> Option<Wrong> {
-    let pid = match own {
-        true => OWN,
+fn wrong_count(sim: &Sim, of_this: bool, inherit: bool, steps: &[Step]) -> Option<Wrong> {
+    let pid = match of_this {
+        true => own(),
         false => sim.lock().asleep(),
     };
     let truth = || sim.lock().truth(pid, inherit);
@@ -71,7 +71,7 @@ fn wrong_count(sim: &Sim, own: bool, inherit: bool, steps: &[Step]) -> Option<Wr
             }
             // Who reads runs.
             Step::Sleep(index) => match at(index) {
-                Some((process, thread, _)) if thread != OWN => sim.lock().sleep(process, thread),
+                Some((process, thread, _)) if thread != own() => sim.lock().sleep(process, thread),
                 _ => {}
             },
             Step::Wake(index) => {
@@ -86,11 +86,11 @@ fn wrong_count(sim: &Sim, own: bool, inherit: bool, steps: &[Step]) -> Option<Wr
                 sim.lock().fork(pid);
             }
             Step::EndThread(index) => match at(index) {
-                Some((process, thread, _)) if thread != OWN => sim.lock().end(process, thread),
+                Some((process, thread, _)) if thread != own() => sim.lock().end(process, thread),
                 _ => {}
             },
-            Step::ChangeOwner if !own => sim.lock().change_owner(pid),
-            Step::Reap if !own && sim.lock().threads_of(pid).is_empty() => {
+            Step::ChangeOwner if !of_this => sim.lock().change_owner(pid),
+            Step::Reap if !of_this && sim.lock().threads_of(pid).is_empty() => {
                 let all = closed + begun.map_or(0, |begun| truth() - begun);
                 sim.lock().reap(pid);
                 return check(&mut *group, &mut buf, all);
@@ -147,8 +147,8 @@ fn check(group: &mut dyn Group, buf: &mut ReadBuf, truth: u64) -> Option<Wrong> 
 
 proptest! {
     #[test]
-    fn exact_is_exact(own: bool, inherit: bool, steps in steps()) {
-        prop_assert_eq!(wrong_count(&Sim::new(), own, inherit, &steps), None);
+    fn exact_is_exact(of_this: bool, inherit: bool, steps in steps()) {
+        prop_assert_eq!(wrong_count(&Sim::new(), of_this, inherit, &steps), None);
     }
 }
 
