@@ -321,7 +321,7 @@ impl<D: Driver> HwpmcBackend<D> {
     }
 }
 
-/// What a target is to the driver.
+/// A target as the driver has it.
 enum Place {
     Process {
         pid: i32,

@@ -40,7 +40,7 @@ impl<D: Driver> Drop for Counters<D> {
     }
 }
 
-/// What a group counts on.
+/// The subject of a group.
 pub(crate) enum Subject {
     /// A process.
     Process(Watch),
@@ -58,7 +58,7 @@ pub struct HwpmcGroup<D: Driver> {
     subject: Subject,
     infos: Box<[EventInfo]>,
     parts: Arc<[Part]>,
-    /// What was counted while it was enabled, since the last reset.
+    /// The counts of the time it was enabled since the last reset.
     sums: Box<[Reading]>,
     /// The time up to which the sums go, if it is enabled.
     since: Option<u64>,

@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Refusals, and their reasons.
 
 use quipu_hal::{
     Attributes, Backend, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, RawEvent, Software,

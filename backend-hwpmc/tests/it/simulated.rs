@@ -12,7 +12,7 @@ pub(crate) fn own() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// What the driver or the system conceals, as a backend would that does not look for it.
+/// The facts that the driver or the system conceals, as a backend would that does not look for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conceals {
     Nothing,

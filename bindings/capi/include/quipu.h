@@ -325,12 +325,37 @@ enum quipu_state
      * Enabled, but never on the PMU: there is no value.
      */
     QUIPU_NOT_COUNTED = 4,
+    /**
+     * Counted, but a stretch of the target may lack: it was at least so much.
+     */
+    QUIPU_AT_LEAST = 5,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
 typedef enum quipu_state quipu_state;
 #else
 typedef uint32_t quipu_state;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Properties of a reading.
+ */
+enum quipu_reading_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * A stretch of the target may not have been counted: the value is the least it can be (QUIPU_AT_LEAST).
+     */
+    QUIPU_READING_MAY_LACK = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_reading_flag quipu_reading_flag;
+#else
+typedef uint32_t quipu_reading_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1097,9 +1122,9 @@ typedef struct quipu_reading {
      */
     int status;
     /**
-     * Zero.
+     * Sum of quipu_reading_flag.
      */
-    uint32_t reserved;
+    uint32_t flags;
     /**
      * The most that the event can occur in a second really counting, 0 where it is not known.
      */

@@ -163,7 +163,7 @@ fn threads_on_a_hybrid_machine_are_kept_apart() {
     );
 }
 
-/// What may lack a stretch is never a fact, whatever it is added to or subtracted from.
+/// A count that may lack a stretch is never a fact, whatever it is added to or subtracted from.
 #[test]
 fn what_may_lack_is_the_least_that_it_can_be() {
     let short = Reading::new(10, 100, 100).with_may_lack(true);
