@@ -120,7 +120,7 @@ impl Sim {
             all: Done::default(),
         };
         let mut this = Process::default();
-        own.threads.insert(
+        this.threads.insert(
             own(),
             Thread {
                 runs: true,
