@@ -90,25 +90,23 @@ impl Watch {
             read()?;
             let cpu_time = driver.own_cpu_time()?;
             let now = driver.process(self.pid)?;
-            self.look(driver, now);
+            let is_known = self.look(driver, now);
             return Ok(Moment {
                 cpu_time: cpu_time + self.time_of_children(&now),
-                is_whole: !self.others_ran,
+                is_whole: is_known && !self.others_ran,
             });
         }
         let before = self.task(driver);
         read()?;
         let now = self.task(driver);
-        if let Some(now) = now {
-            self.look(driver, now);
-        }
+        let is_known = now.is_some_and(|now| self.look(driver, now));
         let stands_still = before.zip(now).is_some_and(|(before, now)| {
             now.state != State::Running
                 && (before.state, before.switches) == (now.state, now.switches)
         });
         Ok(Moment {
             cpu_time: self.last.cpu_time + self.time_of_children(&self.last),
-            is_whole: stands_still && !self.others_ran,
+            is_whole: stands_still && is_known && !self.others_ran,
         })
     }
 
@@ -129,16 +127,19 @@ impl Watch {
         (now.started == self.first.started).then_some(now)
     }
 
-    /// Notes what has been made since.
-    fn look(&mut self, driver: &dyn Driver, now: Task) {
+    /// Notes what has been made since; returns false if that cannot be known at this moment.
+    fn look(&mut self, driver: &dyn Driver, now: Task) -> bool {
+        let mut is_known = true;
         if !self.others_ran && self.last.state != State::Ended {
             let threads = Threads::of(driver, self.pid, self.is_own);
-            self.others_ran = threads != Threads::Unknown && threads != self.threads
+            is_known = threads != Threads::Unknown;
+            self.others_ran = is_known && threads != self.threads
                 || self.forks.as_mut().is_some_and(|forks| forks.has_forked())
                 // The driver takes its counters off a process that becomes another user's.
                 || !self.is_own && now.owner != self.first.owner;
         }
         self.last = now;
+        is_known
     }
 }
 
