@@ -81,32 +81,82 @@ pub struct Task {
 /// Ids are of this process alone: another that uses them, as a fork of this one, is refused.
 pub trait Driver: Send + Sync + 'static {
     /// Returns the version of the module: `PMC_VERSION`.
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn version(&self) -> Result<u32, Errno>;
+
     /// Returns the CPUs and counters (`PMC_OP_GETCPUINFO`).
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn machine(&self) -> Result<Machine, Errno>;
+
     /// Takes a counter (`PMC_OP_PMCALLOCATE`).
+    ///
+    /// # Errors
+    /// `EINVAL` if no counter of the class that is free counts it, `EPERM` if the user must not count CPUs; else the errno of
+    /// the call.
     fn allocate(&self, request: &Request) -> Result<PmcId, Errno>;
+
     /// Attaches a counter to a process (`PMC_OP_PMCATTACH`).
+    ///
+    /// # Errors
+    /// `ESRCH` if there is no such process, `EPERM` if it is another user's; else the errno of the call.
     fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno>;
+
     /// Starts a counter (`PMC_OP_PMCSTART`).
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn start(&self, id: PmcId) -> Result<(), Errno>;
+
     /// Reads a counter (`PMC_OP_PMCRW`).
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn read(&self, id: PmcId) -> Result<u64, Errno>;
+
     /// Gives a counter back (`PMC_OP_PMCRELEASE`).
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn release(&self, id: PmcId) -> Result<(), Errno>;
-    /// Returns a process, `ESRCH` if there is none.
+
+    /// Returns a process.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is none.
     fn process(&self, pid: i32) -> Result<Task, Errno>;
-    /// Calls a function for each thread of a process, with its id; `ENOMEM` if there are more than are looked at.
+
+    /// Calls a function for each thread of a process, with its id.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is no such process, `ENOMEM` if it has more threads than are looked at.
     fn threads(&self, pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno>;
+
     /// Returns the id of the calling thread.
     fn own_thread(&self) -> i32;
+
     /// Watches for forks of a process from now on.
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno>;
+
     /// Returns the id of this process.
     fn own_pid(&self) -> i32;
+
     /// Returns nanoseconds that this process has been on CPUs until now.
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn own_cpu_time(&self) -> Result<u64, Errno>;
+
     /// Returns nanoseconds of a clock that goes on.
+    ///
+    /// # Errors
+    /// The errno of the call.
     fn wall_time(&self) -> Result<u64, Errno>;
 }
 

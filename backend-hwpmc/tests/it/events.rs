@@ -24,10 +24,9 @@ impl EventMap for Few {
             Event::Hardware(Hardware::Branches) => 0xc4,
             Event::Raw(RawEvent { config, .. }) => *config,
             _ => {
-                return Err(Error::new(
-                    ErrorKind::UnsupportedEvent,
-                    format!("count {event}"),
-                ));
+                let attempted = format!("count {event}");
+                return Err(Error::new(ErrorKind::UnsupportedEvent, attempted)
+                    .with_reason("this map has three events of names"));
             }
         };
         let mut select = X86Select::default().with_flags(word | X86Select::ENABLE);

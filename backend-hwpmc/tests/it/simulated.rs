@@ -488,7 +488,8 @@ impl Driver for Sim {
     }
 
     fn own_thread(&self) -> i32 {
-        match self.lock().has_host_threads {
+        let has_host_threads = self.lock().has_host_threads;
+        match has_host_threads {
             true => self.host_thread(),
             false => own(),
         }
