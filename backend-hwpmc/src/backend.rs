@@ -1,6 +1,8 @@
 //! The backend: the targets and requests that it accepts, and the reasons for refusing others.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use quipu_hal::{
@@ -9,7 +11,7 @@ use quipu_hal::{
 };
 
 use crate::abi::{Class, FIRST_INTEL, FIRST_OTHER, MAJORS};
-use crate::driver::{Driver, Machine};
+use crate::driver::{Driver, Machine, State};
 use crate::events::{self, Countable};
 use crate::group::{Counters, HwpmcGroup, Subject};
 use crate::watch::Watch;
@@ -215,6 +217,9 @@ impl<D: Driver> HwpmcBackend<D> {
                 Subject::Cpus,
             ),
             Place::Process { pid, as_thread } => {
+                if spec.attributes.enable_on_exec {
+                    self.wait_until_asleep(*pid);
+                }
                 let watch = Watch::begin(driver, *pid, descendants).map_err(|errno| {
                     self.refusal(errno, &spec.members[0], target).with_member(0)
                 })?;
@@ -258,6 +263,20 @@ impl<D: Driver> HwpmcBackend<D> {
         }
         let infos = members.iter().map(|member| member.info.clone()).collect();
         Ok(HwpmcGroup::new(counters, subject, infos, parts))
+    }
+
+    /// Waits until a process sleeps that is about to wait before it executes a program.
+    fn wait_until_asleep(&self, pid: i32) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        const INTERVAL: Duration = Duration::from_micros(100);
+        let begun = Instant::now();
+        let runs = || {
+            let task = self.driver.process(pid);
+            task.is_ok_and(|task| task.state == State::Running)
+        };
+        while runs() && begun.elapsed() < PATIENCE {
+            thread::sleep(INTERVAL);
+        }
     }
 
     fn take_one(

@@ -111,11 +111,18 @@ pub trait Driver: Send + Sync + 'static {
     /// The errno of the call.
     fn start(&self, id: PmcId) -> Result<(), Errno>;
 
-    /// Reads a counter (`PMC_OP_PMCRW`).
+    /// Reads a counter (`PMC_OP_PMCRW`). One that counts this process is read by a thread that started it, or has
+    /// [switched](Self::switch) since: FreeBSD 12 and 13 stop if its CPU has not loaded the counter.
     ///
     /// # Errors
     /// The errno of the call.
     fn read(&self, id: PmcId) -> Result<u64, Errno>;
+
+    /// Has the calling thread give up its CPU and get one again.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn switch(&self) -> Result<(), Errno>;
 
     /// Gives a counter back (`PMC_OP_PMCRELEASE`).
     ///

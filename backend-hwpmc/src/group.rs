@@ -1,6 +1,7 @@
 //! An open group: counters on a process, or one set of them on each of some CPUs.
 
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use nix::errno::Errno;
 use quipu_hal::{Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity};
@@ -68,6 +69,8 @@ pub struct HwpmcGroup<D: Driver> {
     latest: Box<[u64]>,
     /// True if a stretch of the target may lack in the sums, whatever comes.
     may_lack: bool,
+    /// The thread that read it last, on whose CPU the counters are loaded if they count this process.
+    reader: ThreadId,
 }
 
 impl<D: Driver> HwpmcGroup<D> {
@@ -89,6 +92,8 @@ impl<D: Driver> HwpmcGroup<D> {
             upto: vec![0; values].into(),
             latest: vec![0; values].into(),
             may_lack: false,
+            // Starting counters of this process has switched the calling thread.
+            reader: thread::current().id(),
         }
     }
 
@@ -96,7 +101,12 @@ impl<D: Driver> HwpmcGroup<D> {
     fn read_counters(&mut self) -> Result<(u64, bool)> {
         let driver = &*self.counters.driver;
         let (ids, latest) = (&self.counters.ids, &mut self.latest);
-        let mut read = || -> Result<(), Errno> {
+        let (reader, this) = (&mut self.reader, thread::current().id());
+        let mut read = |is_own: bool| -> Result<(), Errno> {
+            if is_own && *reader != this {
+                driver.switch()?;
+                *reader = this;
+            }
             for (id, value) in ids.iter().zip(latest.iter_mut()) {
                 *value = driver.read(*id)?;
             }
@@ -106,7 +116,7 @@ impl<D: Driver> HwpmcGroup<D> {
             Subject::Process(watch) | Subject::Thread(watch) => watch
                 .moment(driver, read)
                 .map(|moment| (moment.cpu_time, moment.is_whole)),
-            Subject::Cpus => read().and_then(|()| Ok((driver.wall_time()?, true))),
+            Subject::Cpus => read(false).and_then(|()| Ok((driver.wall_time()?, true))),
         };
         let read = outcome.map_err(|errno| {
             let error = Error::new(ErrorKind::Os, "read counters").with_errno(errno as i32);
@@ -138,8 +148,10 @@ impl<D: Driver> HwpmcGroup<D> {
         let (now, is_whole) = self.read_counters()?;
         let time = now.saturating_sub(since);
         for ((sum, upto), latest) in self.sums.iter_mut().zip(&mut self.upto).zip(&self.latest) {
-            sum.value = sum.value.wrapping_add(latest.wrapping_sub(*upto));
-            *upto = *latest;
+            // The CPU of one thread of this process may not know yet what those of others have counted.
+            self.may_lack |= *latest < *upto;
+            sum.value += latest.saturating_sub(*upto);
+            *upto = (*latest).max(*upto);
             for total in [
                 &mut sum.time_enabled,
                 &mut sum.time_running,

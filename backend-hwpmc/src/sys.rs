@@ -5,9 +5,11 @@ mod module;
 mod process;
 mod wire;
 
+use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 
 use quipu_hal::{Error, ErrorKind};
@@ -118,6 +120,16 @@ impl Driver for Hwpmc {
         };
         self.call.make(&mut read)?;
         Ok(read.value)
+    }
+
+    fn switch(&self) -> Result<(), Errno> {
+        // A thread that is preempted may be chosen again, without a switch; one that sleeps is not.
+        let sleeps = || getrusage(UsageWho::RUSAGE_THREAD).map(|u| u.voluntary_context_switches());
+        let before = sleeps()?;
+        while sleeps()? == before {
+            thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
     }
 
     fn release(&self, id: PmcId) -> Result<(), Errno> {

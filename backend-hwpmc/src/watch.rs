@@ -77,17 +77,17 @@ impl Watch {
         self.others_ran
     }
 
-    /// Reads counters at a moment of the process.
+    /// Reads counters at a moment of the process; `read` is given true if it is this one.
     ///
     /// # Errors
     /// As `read`.
     pub(crate) fn moment(
         &mut self,
         driver: &dyn Driver,
-        read: impl FnOnce() -> Result<(), Errno>,
+        read: impl FnOnce(bool) -> Result<(), Errno>,
     ) -> Result<Moment, Errno> {
         if self.is_own {
-            read()?;
+            read(true)?;
             let cpu_time = driver.own_cpu_time()?;
             let now = driver.process(self.pid)?;
             let is_known = self.look(driver, now);
@@ -97,7 +97,7 @@ impl Watch {
             });
         }
         let before = self.task(driver);
-        read()?;
+        read(false)?;
         let now = self.task(driver);
         let is_known = now.is_some_and(|now| self.look(driver, now));
         let stands_still = before.zip(now).is_some_and(|(before, now)| {

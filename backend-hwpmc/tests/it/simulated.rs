@@ -1,8 +1,9 @@
 //! A simulated FreeBSD: processes, threads, and hwpmc(4) with what its kernel does at switches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, ThreadId};
 
 use nix::errno::Errno;
 use quipu_hwpmc::{Class, ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
@@ -97,6 +98,8 @@ struct Counter {
     row: u32,
     value: u64,
     runs: bool,
+    /// The threads of this process that were switched to since it was started.
+    loaded: HashSet<ThreadId>,
 }
 
 impl Sim {
@@ -414,6 +417,7 @@ impl Driver for Sim {
             row,
             value: 0,
             runs: false,
+            loaded: HashSet::new(),
         };
         system.counters.insert(id, counter);
         Ok(PmcId(id))
@@ -431,7 +435,9 @@ impl Driver for Sim {
 
     fn start(&self, id: PmcId) -> Result<(), Errno> {
         let mut system = self.lock();
-        system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?.runs = true;
+        let counter = system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?;
+        counter.runs = true;
+        counter.loaded.insert(thread::current().id());
         // The owner is switched to once more if it counts itself.
         let this = &system.processes[&own()];
         if this.counted_by.contains(&id.0) && !system.has_host_threads {
@@ -447,12 +453,25 @@ impl Driver for Sim {
         if counter.request.cpu.is_some() {
             return Ok(system.all.of(&counter.request));
         }
+        let is_loaded = !system.processes[&own()].counted_by.contains(&id.0)
+            || counter.loaded.contains(&thread::current().id());
+        assert!(
+            is_loaded,
+            "the kernel stops: the CPU of the thread has not loaded the counter"
+        );
         let first = &system.processes[&own()].threads[&own()];
         let running = match first.loaded.contains(&id.0) {
             true => first.done.of(&counter.request),
             false => 0,
         };
         Ok(counter.value + running)
+    }
+
+    fn switch(&self) -> Result<(), Errno> {
+        for counter in self.lock().counters.values_mut() {
+            counter.loaded.insert(thread::current().id());
+        }
+        Ok(())
     }
 
     fn release(&self, id: PmcId) -> Result<(), Errno> {

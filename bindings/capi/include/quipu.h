@@ -339,27 +339,6 @@ typedef uint32_t quipu_state;
 #endif // __cplusplus
 
 /**
- * Properties of a reading.
- */
-enum quipu_reading_flag
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-    /**
-     * A stretch of the target may not have been counted: the value is the least it can be (QUIPU_AT_LEAST).
-     */
-    QUIPU_READING_MAY_LACK = 1,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum quipu_reading_flag quipu_reading_flag;
-#else
-typedef uint32_t quipu_reading_flag;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
  * Properties of a count; several are added.
  */
 enum quipu_count_flag
@@ -381,6 +360,27 @@ enum quipu_count_flag
 typedef enum quipu_count_flag quipu_count_flag;
 #else
 typedef uint32_t quipu_count_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Properties of a reading.
+ */
+enum quipu_reading_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * A stretch of the target may not have been counted: the value is the least it can be (QUIPU_AT_LEAST).
+     */
+    QUIPU_READING_MAY_LACK = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_reading_flag quipu_reading_flag;
+#else
+typedef uint32_t quipu_reading_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
