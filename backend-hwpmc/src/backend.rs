@@ -16,6 +16,10 @@ use crate::events::{self, Countable};
 use crate::group::{Counters, HwpmcGroup, Subject};
 use crate::watch::Watch;
 
+/// The pauses for other threads of this process, before counting the calling one is refused.
+const PAUSES: usize = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// Counts with hwpmc(4), as any user.
 ///
 /// - [`Target::Process`], and [`Target::Thread`] with the id of a process: all its threads, those it makes later too; with
@@ -90,11 +94,11 @@ impl<D: Driver> HwpmcBackend<D> {
             );
         }
         let mut capabilities = Capabilities::none();
-        capabilities.targets = TargetKinds::CURRENT_THREAD
-            | TargetKinds::THREAD
-            | TargetKinds::PROCESS
-            | TargetKinds::CPU
-            | TargetKinds::ALL_CPUS;
+        capabilities.targets =
+            TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
+        if may_count_cpus(&driver, &classes) {
+            capabilities.targets |= TargetKinds::CPU | TargetKinds::ALL_CPUS;
+        }
         capabilities.features = Features::HARDWARE_EVENTS;
         capabilities.filters = Filter::USER | Filter::KERNEL;
         capabilities.simultaneity = Simultaneity::Sequential;
@@ -187,6 +191,10 @@ impl<D: Driver> HwpmcBackend<D> {
                 pid: own,
                 as_thread: true,
             }),
+            // The driver takes 0 for this process.
+            Target::Process(pid) | Target::Thread(pid) if *pid < 1 => {
+                Err((ErrorKind::NoSuchTarget, "ids are 1 or more".to_owned()))
+            }
             Target::Process(pid) | Target::Thread(pid) => Ok(Place::Process {
                 pid: *pid,
                 as_thread: false,
@@ -220,9 +228,20 @@ impl<D: Driver> HwpmcBackend<D> {
                 if spec.attributes.enable_on_exec {
                     self.wait_until_asleep(*pid);
                 }
-                let watch = Watch::begin(driver, *pid, descendants).map_err(|errno| {
-                    self.refusal(errno, &spec.members[0], target).with_member(0)
-                })?;
+                let begin = || {
+                    Watch::begin(driver, *pid, descendants).map_err(|errno| {
+                        self.refusal(errno, &spec.members[0], target).with_member(0)
+                    })
+                };
+                let mut watch = begin()?;
+                for _ in 0..PAUSES {
+                    if !as_thread || !watch.others_ran() {
+                        break;
+                    }
+                    // Threads that are about to end or to wait get to it.
+                    thread::sleep(PAUSE);
+                    watch = begin()?;
+                }
                 if *as_thread && watch.others_ran() {
                     return Err(Error::new(
                         ErrorKind::UnsupportedFeature,
@@ -338,6 +357,17 @@ impl<D: Driver> HwpmcBackend<D> {
         }
         .with_errno(errno as i32)
     }
+}
+
+/// Returns true unless whole CPUs are for another user.
+fn may_count_cpus(driver: &impl Driver, classes: &[Class]) -> bool {
+    let general = classes.iter().find(|&&class| class != Class::INTEL_FIXED);
+    let taken = general.map(|class| driver.allocate(&events::any_of_cpu(*class)));
+    if let Some(Ok(id)) = taken {
+        // It has counted nothing.
+        let _ = driver.release(id);
+    }
+    !matches!(taken, Some(Err(Errno::EPERM | Errno::EACCES)))
 }
 
 /// A target as the driver has it.

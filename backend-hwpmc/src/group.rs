@@ -99,6 +99,12 @@ impl<D: Driver> HwpmcGroup<D> {
 
     /// Reads all counters into `latest`, and returns the time and whether they have counted all up to it.
     fn read_counters(&mut self) -> Result<(u64, bool)> {
+        if matches!(self.subject, Subject::Thread(_)) && self.reader != thread::current().id() {
+            return Err(
+                Error::new(ErrorKind::WrongThread, "read the counters of a thread")
+                    .with_reason("they count the thread that opened them"),
+            );
+        }
         let driver = &*self.counters.driver;
         let (ids, latest) = (&self.counters.ids, &mut self.latest);
         let (reader, this) = (&mut self.reader, thread::current().id());

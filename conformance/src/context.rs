@@ -234,6 +234,15 @@ impl<'a> Context<'a> {
         Ok(buf)
     }
 
+    /// Reads a group after other threads than its own have run, for which a backend that cannot leave them out refuses it.
+    pub(crate) fn read_unless_others_ran(&self, group: &mut dyn Group) -> Outcome {
+        let mut buf = group.read_buf();
+        match group.read(&mut buf) {
+            Err(error) if error.kind() == ErrorKind::UnsupportedFeature => Ok(()),
+            read => Ok(read?),
+        }
+    }
+
     /// Reads the first member in the first part.
     pub(crate) fn reading(&self, group: &mut dyn Group) -> Outcome<Reading> {
         let buf = self.read(group)?;

@@ -239,8 +239,7 @@ fn wrong_thread_is_said(context: &Context<'_>) -> Outcome {
             "the kind of \"{error}\""
         );
     }
-    context.read(&mut *group)?;
-    Ok(())
+    context.read_unless_others_ran(&mut *group)
 }
 
 fn dropped_elsewhere(context: &Context<'_>) -> Outcome {
