@@ -1,6 +1,6 @@
 //! The backend: the targets and requests that it accepts, and the reasons for refusing others.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use quipu_hal::{
 };
 
 use crate::abi::{Class, FIRST_INTEL, FIRST_OTHER, MAJORS};
-use crate::driver::{Driver, Machine, State};
+use crate::driver::{Driver, Machine, Request, State};
 use crate::events::{self, Countable};
 use crate::group::{Counters, HwpmcGroup, Subject};
 use crate::watch::Watch;
@@ -19,6 +19,9 @@ use crate::watch::Watch;
 /// The pauses for other threads of this process, before counting the calling one is refused.
 const PAUSES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// The bits of counters that do not wrap within hours.
+pub(crate) const WIDTH: u32 = 48;
 
 /// Counts with hwpmc(4), as any user.
 ///
@@ -41,6 +44,8 @@ pub struct HwpmcBackend<D: Driver> {
     driver: Arc<D>,
     machine: Machine,
     classes: Vec<Class>,
+    /// True if Intel's programmable counters keep large values of processes; set when first asked.
+    keeps_values: OnceLock<bool>,
     events: Arc<dyn EventMap>,
     capabilities: Capabilities,
 }
@@ -76,13 +81,22 @@ impl<D: Driver> HwpmcBackend<D> {
         let known = [Class::INTEL_FIXED, Class::INTEL, Class::AMD];
         let of = |class| {
             let known = machine.classes.iter().find(|known| known.class == class);
-            known.map_or(0, |known| known.counters as usize)
+            known.map_or((0, 0), |known| (known.counters as usize, known.width))
         };
-        let classes: Vec<Class> = known.into_iter().filter(|&class| of(class) > 0).collect();
+        let classes: Vec<Class> = known.into_iter().filter(|&class| of(class).0 > 0).collect();
         if classes.iter().all(|&class| class == Class::INTEL_FIXED) {
             return refused(
                 ErrorKind::NoSuchDevice,
                 "the driver has found no counters on this CPU".to_owned(),
+            );
+        }
+        if let Some(&narrow) = classes.iter().find(|&&class| of(class).1 < WIDTH) {
+            return refused(
+                ErrorKind::UnsupportedFeature,
+                format!(
+                    "this CPU has counters of {} bits, which wrap within minutes, and the driver does not notice",
+                    of(narrow).1
+                ),
             );
         }
         if machine.cpu_type < FIRST_INTEL && !machine.has_amd_extended_counters {
@@ -102,11 +116,12 @@ impl<D: Driver> HwpmcBackend<D> {
         capabilities.features = Features::HARDWARE_EVENTS;
         capabilities.filters = Filter::USER | Filter::KERNEL;
         capabilities.simultaneity = Simultaneity::Sequential;
-        capabilities.slots = Some(of(Class::INTEL) + of(Class::AMD));
+        capabilities.slots = Some(of(Class::INTEL).0 + of(Class::AMD).0);
         Ok(Self {
             driver: Arc::new(driver),
             machine,
             classes,
+            keeps_values: OnceLock::new(),
             events,
             capabilities,
         })
@@ -143,6 +158,9 @@ impl<D: Driver> HwpmcBackend<D> {
         let place = self
             .place(target, &spec.attributes)
             .map_err(|(kind, reason)| Error::new(kind, attempted()).with_reason(reason))?;
+        if matches!(place, Place::Process { .. }) {
+            self.leave_out_what_loses_values(spec, &mut members)?;
+        }
         let mut group = self.take(spec, &members, &place, target)?;
         if !spec.attributes.disabled || spec.attributes.enable_on_exec {
             group.enable()?;
@@ -207,6 +225,61 @@ impl<D: Driver> HwpmcBackend<D> {
                 "hwpmc(4) counts processes and CPUs".to_owned(),
             )),
         }
+    }
+
+    /// Leaves out requests for counters that do not keep large values of a process.
+    fn leave_out_what_loses_values(
+        &self,
+        spec: &GroupSpec,
+        members: &mut [Countable],
+    ) -> Result<()> {
+        let is_lost = |request: &Request| request.class == Class::INTEL;
+        if !members
+            .iter()
+            .flat_map(|member| &member.requests)
+            .any(is_lost)
+            || self.keeps_values_of_processes()
+        {
+            return Ok(());
+        }
+        for (index, member) in members.iter_mut().enumerate() {
+            member.requests.retain(|request| !is_lost(request));
+            if member.requests.is_empty() {
+                let asked = &spec.members[index];
+                return Err(Error::new(ErrorKind::UnsupportedFeature, format!("count {asked}"))
+                    .with_reason(
+                        "the programmable counters of this CPU take 32 bits, and the driver writes them at each switch \
+                         of a process",
+                    )
+                    .with_hint("count a whole CPU, or what fixed counters count: instructions and cycles")
+                    .with_member(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if Intel's programmable counters keep large values of a process. The driver writes the value whenever a
+    /// thread is switched to; without full-width writes a counter takes 32 bits and extends their sign (Intel SDM,
+    /// "Full-Width Writes to Performance Counter Registers").
+    fn keeps_values_of_processes(&self) -> bool {
+        const LARGE: u64 = 1 << 40;
+        if let Some(known) = self.keeps_values.get() {
+            return *known;
+        }
+        let driver = &*self.driver;
+        // If there is no counter to try, there is none to count with.
+        let Ok(id) = driver.allocate(&events::any(Class::INTEL, None)) else {
+            return true;
+        };
+        let value = driver
+            .set(id, LARGE)
+            .and_then(|()| driver.attach(id, driver.own_pid()))
+            .and_then(|()| driver.start(id))
+            .and_then(|()| driver.read(id));
+        // It is not counted with.
+        let _ = driver.release(id);
+        let keeps = value.is_ok_and(|value| (LARGE..2 * LARGE).contains(&value));
+        *self.keeps_values.get_or_init(|| keeps)
     }
 
     /// Takes the counters of a group, or none.
@@ -362,7 +435,7 @@ impl<D: Driver> HwpmcBackend<D> {
 /// Returns true unless whole CPUs are for another user.
 fn may_count_cpus(driver: &impl Driver, classes: &[Class]) -> bool {
     let general = classes.iter().find(|&&class| class != Class::INTEL_FIXED);
-    let taken = general.map(|class| driver.allocate(&events::any_of_cpu(*class)));
+    let taken = general.map(|class| driver.allocate(&events::any(*class, Some(0))));
     if let Some(Ok(id)) = taken {
         // It has counted nothing.
         let _ = driver.release(id);

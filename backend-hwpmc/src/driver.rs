@@ -33,6 +33,8 @@ pub struct ClassOfCounters {
     pub class: Class,
     /// The number of its counters.
     pub counters: u32,
+    /// The bits of each.
+    pub width: u32,
 }
 
 /// The CPUs of a machine as the driver knows them.
@@ -104,6 +106,12 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// `ESRCH` if there is no such process, `EPERM` if it is another user's; else the errno of the call.
     fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno>;
+
+    /// Sets what a counter that was not started has counted (`PMC_OP_PMCRW`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn set(&self, id: PmcId, value: u64) -> Result<(), Errno>;
 
     /// Starts a counter (`PMC_OP_PMCSTART`).
     ///

@@ -137,11 +137,11 @@ fn general(fixed: FixedCounter) -> Option<u64> {
     (fixed.control & FixedCounter::ANY_THREAD == 0).then_some(event | levels(fixed))
 }
 
-/// Returns a request for a counter of CPU 0, whatever it counts.
-pub(crate) fn any_of_cpu(class: Class) -> Request {
+/// Returns a request for a counter of a class, whatever it counts.
+pub(crate) fn any(class: Class, cpu: Option<u32>) -> Request {
     let cycles = if class == Class::AMD { 0x76 } else { 0x3c };
     Request {
-        cpu: Some(0),
+        cpu,
         ..request(class, cycles | X86Select::USER as u32)
     }
 }

@@ -6,8 +6,15 @@ use std::thread::{self, ThreadId};
 use nix::errno::Errno;
 use quipu_hal::{Error, ErrorKind, EventInfo, Group, Part, ReadBuf, Reading, Result, Simultaneity};
 
+use crate::backend::WIDTH;
 use crate::driver::{Driver, PmcId};
 use crate::watch::Watch;
+
+/// The bits that all counters have.
+const MASK: u64 = (1 << WIDTH) - 1;
+
+/// Nanoseconds in which a counter does not count half of what it can, at 32 in each.
+const HALF: u64 = 1 << (WIDTH - 1 - 5);
 
 /// Counters that are given back when this is dropped.
 pub(crate) struct Counters<D: Driver> {
@@ -67,8 +74,8 @@ pub struct HwpmcGroup<D: Driver> {
     upto: Box<[u64]>,
     /// The values of the latest read.
     latest: Box<[u64]>,
-    /// True if a stretch of the target may lack in the sums, whatever comes.
-    may_lack: bool,
+    /// True if the sums are lower bounds, whatever comes.
+    at_least: bool,
     /// The thread that read it last, on whose CPU the counters are loaded if they count this process.
     reader: ThreadId,
 }
@@ -91,7 +98,7 @@ impl<D: Driver> HwpmcGroup<D> {
             since: None,
             upto: vec![0; values].into(),
             latest: vec![0; values].into(),
-            may_lack: false,
+            at_least: false,
             // Starting counters of this process has switched the calling thread.
             reader: thread::current().id(),
         }
@@ -153,11 +160,17 @@ impl<D: Driver> HwpmcGroup<D> {
         };
         let (now, is_whole) = self.read_counters()?;
         let time = now.saturating_sub(since);
+        // The counters may have wrapped meanwhile.
+        self.at_least |= time >= HALF;
         for ((sum, upto), latest) in self.sums.iter_mut().zip(&mut self.upto).zip(&self.latest) {
+            let more = latest.wrapping_sub(*upto) & MASK;
             // The CPU of one thread of this process may not know yet what those of others have counted.
-            self.may_lack |= *latest < *upto;
-            sum.value += latest.saturating_sub(*upto);
-            *upto = (*latest).max(*upto);
+            if more > MASK / 2 {
+                self.at_least = true;
+            } else {
+                sum.value += more;
+                *upto = *latest;
+            }
             for total in [
                 &mut sum.time_enabled,
                 &mut sum.time_running,
@@ -166,7 +179,7 @@ impl<D: Driver> HwpmcGroup<D> {
             ] {
                 *total += time;
             }
-            sum.may_lack = self.may_lack || !is_whole;
+            sum.at_least = self.at_least || !is_whole;
         }
         self.since = Some(now);
         Ok(is_whole)
@@ -198,19 +211,19 @@ impl<D: Driver> Group for HwpmcGroup<D> {
             let (now, is_whole) = self.read_counters()?;
             self.upto.copy_from_slice(&self.latest);
             self.since = Some(now);
-            self.may_lack |= !is_whole;
+            self.at_least |= !is_whole;
         }
         Ok(())
     }
 
     fn disable(&mut self) -> Result<()> {
-        self.may_lack |= !self.update()?;
+        self.at_least |= !self.update()?;
         self.since = None;
         Ok(())
     }
 
     fn reset(&mut self) -> Result<()> {
-        self.may_lack = !self.update()?;
+        self.at_least = !self.update()?;
         for sum in &mut self.sums {
             *sum = Reading::default().with_raw_times(sum.raw_time_enabled, sum.raw_time_running);
         }

@@ -15,8 +15,8 @@ use nix::time::{ClockId, clock_gettime};
 use quipu_hal::{Error, ErrorKind};
 
 use self::wire::{
-    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, ModuleVersion, OLD_VALUE,
-    PROCESS_COUNTING, ReadWrite, Release, SYSTEM_COUNTING, Start,
+    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, ModuleVersion, NEW_VALUE,
+    OLD_VALUE, PROCESS_COUNTING, ReadWrite, Release, SYSTEM_COUNTING, Start,
 };
 use crate::abi::Class;
 use crate::backend::os_error;
@@ -73,6 +73,7 @@ impl Driver for Hwpmc {
                 .map(|class| ClassOfCounters {
                     class: Class(class.class),
                     counters: class.counters,
+                    width: class.width,
                 })
                 .collect(),
             has_amd_extended_counters: has_amd_extended_counters(),
@@ -106,6 +107,14 @@ impl Driver for Hwpmc {
     fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno> {
         let mut attach = Attach { id: id.0, pid };
         self.call.make(&mut attach)
+    }
+
+    fn set(&self, id: PmcId, value: u64) -> Result<(), Errno> {
+        self.call.make(&mut ReadWrite {
+            flags: NEW_VALUE,
+            id: id.0,
+            value,
+        })
     }
 
     fn start(&self, id: PmcId) -> Result<(), Errno> {

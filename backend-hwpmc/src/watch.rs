@@ -1,4 +1,4 @@
-//! Watches a process for what makes a count of it lack a stretch.
+//! Watches a process for what makes a count of it a lower bound.
 //!
 //! The driver loads counters when a thread is switched to. A new thread or process gets its first turn in another way
 //! (`fork_exit` in sys/kern/kern_fork.c), in which it is not counted; a thread that is on a CPU when counters are attached

@@ -234,13 +234,18 @@ impl<'a> Context<'a> {
         Ok(buf)
     }
 
-    /// Reads a group after other threads than its own have run, for which a backend that cannot leave them out refuses it.
-    pub(crate) fn read_unless_others_ran(&self, group: &mut dyn Group) -> Outcome {
+    /// Reads a group after there have been other threads than its own. A backend that
+    /// [counts them too](crate::Fixture::counts_other_threads), and no other, may refuse it.
+    pub(crate) fn read_after_other_threads(&self, group: &mut dyn Group) -> Outcome {
         let mut buf = group.read_buf();
         match group.read(&mut buf) {
-            Err(error) if error.kind() == ErrorKind::UnsupportedFeature => Ok(()),
-            read => Ok(read?),
+            Err(error)
+                if error.kind() == ErrorKind::UnsupportedFeature
+                    && self.fixture.counts_other_threads() => {}
+            read => read?,
         }
+        self.note_jumps(&buf);
+        Ok(())
     }
 
     /// Reads the first member in the first part.

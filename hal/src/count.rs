@@ -32,8 +32,8 @@ pub enum Count {
     Exact(u128),
     /// Counted in every part, but in at least one for a part of the time, and scaled up there.
     Estimated(u128),
-    /// Counted wherever the system counts, which leaves out stretches of the target: it may have been more. hwpmc(4) does
-    /// not count the first turn of a new thread or process.
+    /// A lower bound: counted, but for stretches that the system does not count. hwpmc(4) does not count the first turn of
+    /// a new thread or process.
     AtLeast(u128),
     /// Counted in some parts of the target only.
     Partial {
@@ -121,8 +121,7 @@ impl Count {
         )
     }
 
-    /// Returns the count as one that may lack a stretch: of what would be exact, it is the least. Others say already that they
-    /// are no facts.
+    /// Returns the count as a lower bound, if it is exact; others are no facts already.
     #[inline]
     #[must_use]
     pub const fn at_least(self) -> Self {
@@ -150,8 +149,8 @@ impl Count {
     }
 }
 
-/// Writes the value for people, as `quipu stat` does: digits in groups of three, `~` before an estimate, the parts that
-/// are missing in parentheses, and `<not counted>` where there is no value.
+/// Writes the value for people, as `quipu stat` does: digits in groups of three, `~` before an estimate, `(at least)`
+/// behind a lower bound, the parts that are missing in parentheses, and `<not counted>` where there is no value.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(value) = self.value() else {
@@ -168,8 +167,12 @@ impl fmt::Display for Count {
             }
             text.push(digit);
         }
-        if let Self::Partial { missing, parts, .. } = self {
-            write!(text, " ({missing} of {parts} parts missing)")?;
+        match self {
+            Self::Partial { missing, parts, .. } => {
+                write!(text, " ({missing} of {parts} parts missing)")?;
+            }
+            Self::AtLeast(_) => text.push_str(" (at least)"),
+            _ => {}
         }
         f.pad(&text)
     }

@@ -31,10 +31,9 @@ pub struct Reading {
     /// The most that the event can occur in the time running. Where that time is not known, there is no bound.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_rate: MaxRate,
-    /// True if a stretch of the target may not have been counted, so that the value is the least it can be
-    /// ([`Count::AtLeast`]).
+    /// True if a part of the time may not have been counted, so that the value is a lower bound ([`Count::AtLeast`]).
     #[cfg_attr(feature = "serde", serde(default))]
-    pub may_lack: bool,
+    pub at_least: bool,
 }
 
 impl Reading {
@@ -48,15 +47,15 @@ impl Reading {
             raw_time_enabled: time_enabled,
             raw_time_running: time_running,
             max_rate: MaxRate::NONE,
-            may_lack: false,
+            at_least: false,
         }
     }
 
-    /// Sets whether a stretch of the target [may not have been counted](Self::may_lack).
+    /// Sets whether the value is [a lower bound](Self::at_least).
     #[must_use]
     #[inline]
-    pub const fn with_may_lack(mut self, may_lack: bool) -> Self {
-        self.may_lack = may_lack;
+    pub const fn with_at_least(mut self, at_least: bool) -> Self {
+        self.at_least = at_least;
         self
     }
 
@@ -102,7 +101,7 @@ impl Reading {
                 .raw_time_running
                 .saturating_sub(earlier.raw_time_running),
             max_rate: self.max_rate,
-            may_lack: self.may_lack || earlier.may_lack,
+            at_least: self.at_least || earlier.at_least,
         }
     }
 
@@ -119,7 +118,7 @@ impl Reading {
         Some(self.since(earlier))
     }
 
-    /// Returns the count for the whole time enabled: exact, estimated, at least so much, or not counted.
+    /// Returns the count for the whole time enabled: exact, estimated, a lower bound, or not counted.
     #[must_use]
     #[inline]
     pub const fn count(&self) -> Count {
@@ -127,7 +126,7 @@ impl Reading {
             return Count::Jumped;
         }
         let count = scale(self.value, self.time_enabled, self.time_running);
-        match self.may_lack {
+        match self.at_least {
             true => count.at_least(),
             false => count,
         }

@@ -67,7 +67,7 @@ pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Co
             match count.value() {
                 Some(value) => {
                     sum.add(value, count.is_estimate(), 1);
-                    sum.may_lack |= reading.may_lack;
+                    sum.at_least |= reading.at_least;
                 }
                 None => sum.lack(1, count == Count::Jumped),
             }
@@ -86,7 +86,7 @@ struct Sum {
     missing: usize,
     estimated: bool,
     jumped: bool,
-    may_lack: bool,
+    at_least: bool,
 }
 
 impl Sum {
@@ -105,7 +105,7 @@ impl Sum {
         let parts = self.counted + self.missing;
         match Count::of_parts(self.value, self.estimated, self.missing, parts) {
             Count::NotCounted if self.jumped => Count::Jumped,
-            count if self.may_lack => count.at_least(),
+            count if self.at_least => count.at_least(),
             count => count,
         }
     }

@@ -50,6 +50,8 @@ pub(super) const DESCENDANTS: u32 = 1 << 1;
 /// `PMC_F_EV_PMU` of version 10: the event is in the machine-dependent words. Without it AMD's are refused.
 pub(super) const EVENT_IN_WORDS: u32 = 0x200;
 
+/// `PMC_F_NEWVALUE`: a write.
+pub(super) const NEW_VALUE: u32 = 0x10;
 /// `PMC_F_OLDVALUE`: a read.
 pub(super) const OLD_VALUE: u32 = 0x20;
 

@@ -33,6 +33,10 @@ impl Fixture for Simulated {
             .then(|| Box::new(move || sim.occur(times, times)) as Workload)
     }
 
+    fn counts_other_threads(&self) -> bool {
+        true
+    }
+
     fn pass(&self, nanoseconds: u64) {
         self.sim.occur(0, nanoseconds);
     }

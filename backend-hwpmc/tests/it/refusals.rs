@@ -43,10 +43,35 @@ fn machines_without_such_counters_are_refused() {
     sim.lock().machine.classes = vec![ClassOfCounters {
         class: Class::AMD,
         counters: 6,
+        width: 48,
     }];
     assert!(refused(&sim).to_string().contains("PerfCtrExtCore"));
     sim.lock().machine.has_amd_extended_counters = true;
     assert!(backend(&sim).is_ok());
+    sim.lock().machine.classes[0].width = 40;
+    let narrow = refused(&sim).to_string();
+    assert!(narrow.contains("counters of 40 bits"), "{narrow}");
+}
+
+/// The driver writes values at switches: a counter that does not take them whole counts no process.
+#[test]
+fn counters_that_lose_values_count_no_process() {
+    let sim = Sim::new();
+    sim.lock().kept_bits = 31;
+    sim.lock().is_root = true;
+    let branches = GroupSpec::single(Hardware::Branches);
+    for target in [Target::CurrentThread, Target::Process(own())] {
+        let (kind, member, text) = refusal(&sim, &branches, &target);
+        assert_eq!((kind, member), (ErrorKind::UnsupportedFeature, Some(0)));
+        assert!(text.contains("take 32 bits"), "{text}");
+    }
+    let backend = backend(&sim).expect("a backend");
+    let opens = |spec: &GroupSpec, target| backend.open(spec, &target).is_ok();
+    assert!(opens(&branches, Target::Cpu(0)));
+    // A fixed counter is written whole.
+    assert!(opens(&single(), Target::CurrentThread));
+    let twice = GroupSpec::new(vec![Hardware::Instructions; 2]);
+    assert!(!opens(&twice, Target::CurrentThread));
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub(crate) struct System {
     pub(crate) version: u32,
     pub(crate) machine: Machine,
     pub(crate) is_root: bool,
+    /// The bits of a value that programmable counters keep when a thread is switched to.
+    pub(crate) kept_bits: u32,
     /// True if each thread of the test is one of this process, which sleeps but for what it does.
     pub(crate) has_host_threads: bool,
     /// The select word and the capabilities that were asked for last.
@@ -104,7 +106,11 @@ struct Counter {
 
 impl Sim {
     pub(crate) fn new() -> Self {
-        let class = |class, counters| ClassOfCounters { class, counters };
+        let class = |class, counters| ClassOfCounters {
+            class,
+            counters,
+            width: 48,
+        };
         let mut system = System {
             conceals: Conceals::Nothing,
             version: 0x0903_0000,
@@ -115,6 +121,7 @@ impl Sim {
                 has_amd_extended_counters: false,
             },
             is_root: false,
+            kept_bits: 48,
             has_host_threads: false,
             asked: None,
             processes: BTreeMap::new(),
@@ -433,10 +440,21 @@ impl Driver for Sim {
         Ok(())
     }
 
-    fn start(&self, id: PmcId) -> Result<(), Errno> {
+    fn set(&self, id: PmcId, value: u64) -> Result<(), Errno> {
         let mut system = self.lock();
         let counter = system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?;
+        counter.value = value;
+        Ok(())
+    }
+
+    fn start(&self, id: PmcId) -> Result<(), Errno> {
+        let mut system = self.lock();
+        let kept = (1 << system.kept_bits) - 1;
+        let counter = system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?;
         counter.runs = true;
+        if counter.request.class == Class::INTEL {
+            counter.value &= kept;
+        }
         counter.loaded.insert(thread::current().id());
         // The owner is switched to once more if it counts itself.
         let this = &system.processes[&own()];
@@ -464,7 +482,8 @@ impl Driver for Sim {
             true => first.done.of(&counter.request),
             false => 0,
         };
-        Ok(counter.value + running)
+        // A counter of 48 bits.
+        Ok((counter.value + running) & ((1 << 48) - 1))
     }
 
     fn switch(&self) -> Result<(), Errno> {

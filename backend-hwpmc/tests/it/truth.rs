@@ -178,9 +178,9 @@ fn a_command_of_one_thread_is_exact() {
     assert_eq!(buf[0][0].time_enabled, 7_000);
 }
 
-/// A thread and a child lose their first turns, and the count says that it may lack them.
+/// A thread and a child lose their first turns, and the count says that it is a lower bound.
 #[test]
-fn first_turns_lack_and_it_says_so() {
+fn first_turns_are_missed_and_it_says_so() {
     for fork in [false, true] {
         let sim = Sim::new();
         let backend = backend(&sim).expect("a backend");
@@ -228,4 +228,30 @@ fn a_backend_that_does_not_look_is_caught() {
         let caught = wrong_count(&Sim::new().concealing(conceals), false, false, &steps);
         assert!(caught.is_some(), "{conceals:?}");
     }
+}
+
+/// A counter of 48 bits wraps; one that may have done so more than once since it was read last has a lower bound.
+#[test]
+fn counters_wrap_and_are_no_facts_after_too_long() {
+    const RAN: u64 = (1 << 47) - 5;
+    const LONG: u64 = 1 << 42;
+    let sim = Sim::new();
+    let backend = backend(&sim).expect("a backend");
+    let pid = sim.lock().asleep();
+    let spec = GroupSpec::single(Hardware::Instructions);
+    let mut group = backend.open(&spec, &Target::Process(pid)).expect("a group");
+    let mut buf = group.read_buf();
+    let mut after = |instructions, time| {
+        let mut system = sim.lock();
+        system.wake(pid, pid);
+        system.run(pid, pid, instructions, time);
+        system.sleep(pid, pid);
+        drop(system);
+        group.read(&mut buf).expect("it reads");
+        buf[0][0].count()
+    };
+    for times in 1..=3 {
+        assert_eq!(after(RAN, LONG - 1), Count::Exact(u128::from(times * RAN)));
+    }
+    assert_eq!(after(1 << 48, LONG), Count::AtLeast(u128::from(3 * RAN)));
 }

@@ -326,7 +326,7 @@ enum quipu_state
      */
     QUIPU_NOT_COUNTED = 4,
     /**
-     * Counted, but a stretch of the target may lack: it was at least so much.
+     * A lower bound: a part of the time may not have been counted.
      */
     QUIPU_AT_LEAST = 5,
 };
@@ -372,9 +372,9 @@ enum quipu_reading_flag
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * A stretch of the target may not have been counted: the value is the least it can be (QUIPU_AT_LEAST).
+     * A part of the time may not have been counted: the value is a lower bound (QUIPU_AT_LEAST).
      */
-    QUIPU_READING_MAY_LACK = 1,
+    QUIPU_READING_AT_LEAST = 1,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

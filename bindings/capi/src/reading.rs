@@ -24,7 +24,7 @@ pub enum quipu_state {
     QUIPU_PARTIAL = 3,
     /// Enabled, but never on the PMU: there is no value.
     QUIPU_NOT_COUNTED = 4,
-    /// Counted, but a stretch of the target may lack: it was at least so much.
+    /// A lower bound: a part of the time may not have been counted.
     QUIPU_AT_LEAST = 5,
 }
 
@@ -32,8 +32,8 @@ pub enum quipu_state {
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_reading_flag {
-    /// A stretch of the target may not have been counted: the value is the least it can be (QUIPU_AT_LEAST).
-    QUIPU_READING_MAY_LACK = 1,
+    /// A part of the time may not have been counted: the value is a lower bound (QUIPU_AT_LEAST).
+    QUIPU_READING_AT_LEAST = 1,
 }
 
 /// Properties of a count; several are added.
@@ -142,7 +142,7 @@ impl quipu_reading {
     fn as_reading(&self) -> Reading {
         Reading::new(self.value, self.time_enabled, self.time_running)
             .with_max_rate(MaxRate::per_second(self.max_rate))
-            .with_may_lack(self.flags & quipu_reading_flag::QUIPU_READING_MAY_LACK as u32 != 0)
+            .with_at_least(self.flags & quipu_reading_flag::QUIPU_READING_AT_LEAST as u32 != 0)
     }
 
     /// Returns true if there are numbers, whether they mean something or not.
@@ -192,8 +192,8 @@ impl From<&Reading> for quipu_reading {
                 true => QUIPU_EJUMP as c_int,
                 false => QUIPU_OK as c_int,
             },
-            flags: match reading.may_lack {
-                true => quipu_reading_flag::QUIPU_READING_MAY_LACK as u32,
+            flags: match reading.at_least {
+                true => quipu_reading_flag::QUIPU_READING_AT_LEAST as u32,
                 false => 0,
             },
             max_rate: reading.max_rate.increments_per_second().unwrap_or(0),

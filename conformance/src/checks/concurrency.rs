@@ -239,7 +239,7 @@ fn wrong_thread_is_said(context: &Context<'_>) -> Outcome {
             "the kind of \"{error}\""
         );
     }
-    context.read_unless_others_ran(&mut *group)
+    context.read_after_other_threads(&mut *group)
 }
 
 fn dropped_elsewhere(context: &Context<'_>) -> Outcome {

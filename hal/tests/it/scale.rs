@@ -163,12 +163,13 @@ fn threads_on_a_hybrid_machine_are_kept_apart() {
     );
 }
 
-/// A count that may lack a stretch is never a fact, whatever it is added to or subtracted from.
+/// A lower bound is never a fact, whatever it is added to or subtracted from.
 #[test]
-fn what_may_lack_is_the_least_that_it_can_be() {
-    let short = Reading::new(10, 100, 100).with_may_lack(true);
+fn lower_bounds_are_no_facts() {
+    let short = Reading::new(10, 100, 100).with_at_least(true);
     let whole = Reading::new(5, 100, 100);
     assert_eq!(short.count(), Count::AtLeast(10));
+    assert_eq!(short.count().to_string(), "10 (at least)");
     assert_eq!(short.count().exact(), None);
     let parts = [Part::on_cpu(0), Part::on_cpu(1)];
     let sum = |readings: [&Reading; 2]| total(parts.iter().zip(readings));
@@ -181,7 +182,7 @@ fn what_may_lack_is_the_least_that_it_can_be() {
     let later = Reading::new(30, 300, 300);
     assert_eq!(later.since(&short).count(), Count::AtLeast(20));
     assert_eq!(
-        Reading::new(9, 100, 100).with_may_lack(true).level(),
+        Reading::new(9, 100, 100).with_at_least(true).level(),
         Count::Exact(9)
     );
 }

@@ -51,8 +51,8 @@ pub fn notes(
     notes.0
 }
 
-/// The reason why a count is the least that it can be.
-const MAY_LACK: &str = "the kernel does not count a new process or thread before it is switched to once more, up to a time \
+/// The reason why a count is a lower bound.
+const LOWER_BOUND: &str = "the kernel does not count a new process or thread before it is switched to once more, up to a time \
                         slice of each; nor what one does that is running when it is read";
 
 /// Returns the remark without which a count would pass as one of everything.
@@ -66,7 +66,7 @@ pub fn warning(row: &Row) -> Option<Note> {
             };
             ("incomplete", text)
         }
-        Count::AtLeast(_) => ("at least", MAY_LACK.to_owned()),
+        Count::AtLeast(_) => ("at least", LOWER_BOUND.to_owned()),
         _ => return None,
     };
     Some(Note {
@@ -207,7 +207,7 @@ impl Notes {
             );
         }
         if let Count::AtLeast(_) = row.count {
-            self.add("at least", &row.name, MAY_LACK);
+            self.add("at least", &row.name, LOWER_BOUND);
         }
         if let Some(how) = &row.disturbance {
             let text = match row.percent_running() {

@@ -250,7 +250,7 @@ fn a_part_that_never_ran_is_missing() {
     );
     assert_eq!(total.value, 2000 * 1030);
     parts[1].time_running = parts[1].time_enabled;
-    parts[1].flags = quipu_reading_flag::QUIPU_READING_MAY_LACK as u32;
+    parts[1].flags = quipu_reading_flag::QUIPU_READING_AT_LEAST as u32;
     let total = both.total(&parts)[0];
     assert_eq!(total.state, quipu_state::QUIPU_AT_LEAST as u32);
     parts[0].status = QUIPU_EOS as c_int;

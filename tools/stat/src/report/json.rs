@@ -56,7 +56,7 @@ struct Extra<'a> {
     /// The number of parts of the target that were never counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_parts: Option<usize>,
-    /// True if a stretch of the target may lack in the value.
+    /// True if the value is a lower bound.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     at_least: bool,
     /// The counts of each core type of a hybrid machine.
