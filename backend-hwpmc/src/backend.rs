@@ -20,6 +20,11 @@ use crate::watch::Watch;
 const PAUSES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// The targets that are CPUs.
+const CPUS: TargetKinds = TargetKinds::CURRENT_CPU
+    .union(TargetKinds::CPU)
+    .union(TargetKinds::ALL_CPUS);
+
 /// The bits of counters that do not wrap within hours.
 pub(crate) const WIDTH: u32 = 48;
 
@@ -28,7 +33,7 @@ pub(crate) const WIDTH: u32 = 48;
 /// - [`Target::Process`], and [`Target::Thread`] with the id of a process: all its threads, those it makes later too; with
 ///   [`inherit`](Attributes::inherit) also its children.
 /// - [`Target::CurrentThread`]: this process, as long as no other thread of it runs; then it is refused to be read.
-/// - [`Target::Cpu`], [`Cpus`](Target::Cpus) and [`AllCpus`](Target::AllCpus): whatever runs there; for root, unless
+/// - [`Target::CurrentCpu`], [`Cpu`](Target::Cpu), [`Cpus`](Target::Cpus) and [`AllCpus`](Target::AllCpus): whatever runs there; for root, unless
 ///   `sysctl security.bsd.unprivileged_syspmcs` allows it.
 ///
 /// The driver does not count the first turn of a new thread or process, and reports of a process that runs elsewhere what it
@@ -102,8 +107,8 @@ impl<D: Driver> HwpmcBackend<D> {
         if machine.cpu_type < FIRST_INTEL && !machine.has_amd_extended_counters {
             return refused(
                 ErrorKind::UnsupportedFeature,
-                "this CPU has four counters (CPUID has no PerfCtrExtCore), of which the driver takes six and stops \
-                 the kernel"
+                "this CPU has four counters at most (CPUID has no PerfCtrExtCore); the driver takes six and stops the \
+                 kernel"
                     .to_owned(),
             );
         }
@@ -111,7 +116,7 @@ impl<D: Driver> HwpmcBackend<D> {
         capabilities.targets =
             TargetKinds::CURRENT_THREAD | TargetKinds::THREAD | TargetKinds::PROCESS;
         if may_count_cpus(&driver, &classes) {
-            capabilities.targets |= TargetKinds::CPU | TargetKinds::ALL_CPUS;
+            capabilities.targets |= CPUS;
         }
         capabilities.features = Features::HARDWARE_EVENTS;
         capabilities.filters = Filter::USER | Filter::KERNEL;
@@ -217,6 +222,10 @@ impl<D: Driver> HwpmcBackend<D> {
                 pid: *pid,
                 as_thread: false,
             }),
+            Target::CurrentCpu => match self.driver.current_cpu() {
+                Ok(cpu) => cpus(vec![cpu]),
+                Err(errno) => Err((ErrorKind::Os, errno.desc().to_owned())),
+            },
             Target::Cpu(cpu) => cpus(vec![*cpu]),
             Target::Cpus(several) => cpus(several.clone()),
             Target::AllCpus => cpus((0..self.machine.cpus).collect()),
@@ -413,7 +422,7 @@ impl<D: Driver> HwpmcBackend<D> {
     fn refusal(&self, errno: Errno, asked: &EventSpec, target: &Target) -> Error {
         let attempted = format!("open {asked} on {target}");
         match (errno, target.kind()) {
-            (Errno::EPERM | Errno::EACCES, TargetKinds::CPU | TargetKinds::ALL_CPUS) => {
+            (Errno::EPERM | Errno::EACCES, kind) if CPUS.contains(kind) => {
                 Error::new(ErrorKind::NoPermission, attempted)
                     .with_reason("counting whole CPUs is for root")
                     .with_hint(

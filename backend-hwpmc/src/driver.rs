@@ -159,6 +159,12 @@ pub trait Driver: Send + Sync + 'static {
     /// The errno of the call.
     fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno>;
 
+    /// Returns the CPU that the calling thread is on.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn current_cpu(&self) -> Result<u32, Errno>;
+
     /// Returns the id of this process.
     fn own_pid(&self) -> i32;
 

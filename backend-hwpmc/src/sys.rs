@@ -161,6 +161,11 @@ impl Driver for Hwpmc {
         Ok(Box::new(forks::Watch::begin(pid)?))
     }
 
+    fn current_cpu(&self) -> Result<u32, Errno> {
+        let cpu = nix::sched::sched_getcpu()?;
+        u32::try_from(cpu).map_err(|_| Errno::EINVAL)
+    }
+
     fn own_pid(&self) -> i32 {
         std::process::id().cast_signed()
     }

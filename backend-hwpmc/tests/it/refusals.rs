@@ -83,12 +83,14 @@ fn targets_and_attributes_that_it_has_not_are_refused() {
         ErrorKind::NoSuchTarget
     );
     assert_eq!(kind(&single(), Target::Cpu(2)), ErrorKind::NoSuchTarget);
-    let (denied, _, text) = refusal(&sim, &single(), &Target::Cpu(1));
-    assert_eq!(denied, ErrorKind::NoPermission);
-    assert!(
-        text.contains("security.bsd.unprivileged_syspmcs=1"),
-        "{text}"
-    );
+    for cpu in [Target::Cpu(1), Target::CurrentCpu] {
+        let (denied, _, text) = refusal(&sim, &single(), &cpu);
+        assert_eq!(denied, ErrorKind::NoPermission);
+        assert!(
+            text.contains("security.bsd.unprivileged_syspmcs=1"),
+            "{text}"
+        );
+    }
     assert_eq!(
         kind(&GroupSpec::default(), Target::CurrentThread),
         ErrorKind::InvalidConfiguration

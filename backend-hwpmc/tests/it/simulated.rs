@@ -539,6 +539,10 @@ impl Driver for Sim {
         Ok(Box::new(ForksOf(self.clone(), pid, forks)))
     }
 
+    fn current_cpu(&self) -> Result<u32, Errno> {
+        Ok(0)
+    }
+
     fn own_pid(&self) -> i32 {
         own()
     }
