@@ -18,7 +18,7 @@ const THREADS: usize = 16;
 pub(super) fn task(pid: i32) -> Result<Task, Errno> {
     let mut process = None;
     records::<1>(libc::KERN_PROC_PID, pid, |record| {
-        process = Some(of(record))
+        process = Some(of(record));
     })?;
     process.ok_or(Errno::ESRCH)
 }
@@ -69,6 +69,10 @@ fn records<const N: usize>(
     Ok(())
 }
 
+#[allow(
+    clippy::unnecessary_cast,
+    reason = "times and flags have 32 bits on i386"
+)]
 fn of(record: &libc::kinfo_proc) -> Task {
     let usage = &record.ki_rusage;
     let count = |number| u64::try_from(number).unwrap_or(0);

@@ -95,6 +95,8 @@ int main(void)
         }
         CHECK(PAPI_stop(set, &value), PAPI_OK);
         printf("%lld instructions\n", value);
+        /* A counter of FreeBSD's that counts processes counts no CPU. */
+        CHECK(PAPI_cleanup_eventset(set), PAPI_OK);
         counts = 1;
     } else {
         printf("PAPI_TOT_INS: %d\n", added);
