@@ -165,6 +165,24 @@ impl Running {
         self.collect(libc::WNOHANG)
     }
 
+    /// Waits until the process has ended, but not longer than `timeout`, and leaves it to be [waited for](Self::wait):
+    /// until then the system knows what it was. Returns false if it is still running, as
+    /// [`wait_timeout`](Self::wait_timeout) does.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn ended_within(&mut self, timeout: Duration) -> Result<bool> {
+        let has_ended = || {
+            sys::has_ended(self.pid)
+                .map_err(|e| os_error(&format!("look at process {}", self.pid), &e.into()))
+        };
+        if self.exit.is_some() || has_ended()? {
+            return Ok(true);
+        }
+        wait::sleep_until_exit(self.pid, timeout);
+        has_ended()
+    }
+
     fn collect(&mut self, flags: libc::c_int) -> Result<Option<Exit>> {
         if self.exit.is_some() {
             return Ok(self.exit);

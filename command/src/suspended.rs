@@ -22,6 +22,8 @@ use quipu_hal::{Error, ErrorKind, Result};
 use crate::asleep::Thread;
 use crate::os_error;
 use crate::running::Running;
+#[cfg(target_os = "freebsd")]
+use crate::sys;
 
 /// Locked while a process is made, so that another that is made at the same time does not inherit its descriptors: the
 /// [end of a pipe](Command::spawn) by which its execution is noticed would be open until the other executes, too.
@@ -76,13 +78,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct SuspendedCommand {
     pid: Pid,
-    /// Carries the process's id here, one byte to the process, which resumes it, and the CPU time that it has had by
-    /// then, in nanoseconds, here.
+    /// Carries a [`Message`] here, and one byte to the process, which resumes it.
     link: UnixStream,
+    /// The CPU time that the process had had when it began to wait.
+    cpu_time: Duration,
     /// The outcome of [`Command::spawn`], which returns when the program executes; `None` once it is left alone.
     spawned: Option<Receiver<io::Result<Child>>>,
     program: OsString,
 }
+
+/// The id of a process, and the nanoseconds that it has been on CPUs, as bytes of a native integer each.
+type Message = [[u8; 8]; 2];
 
 impl SuspendedCommand {
     /// Makes the process of a command, by a thread that waits until it executes its program, as
@@ -115,7 +121,7 @@ impl SuspendedCommand {
             let outcome = command.spawn();
             if outcome.is_err() {
                 // It may have failed before it sent its id, for which the other side waits.
-                let _ = (&*childs).write_all(&0_i32.to_ne_bytes());
+                let _ = (&*childs).write_all(Message::default().as_flattened());
             }
             // The streams are the child's and the receiver's alone.
             drop((command, childs));
@@ -123,13 +129,15 @@ impl SuspendedCommand {
         };
         let named = thread::Builder::new().name("quipu-command".to_owned());
         named.spawn(spawn).map_err(|e| fail(&e))?;
-        let mut pid = [0; size_of::<i32>()];
-        link.read_exact(&mut pid).map_err(|e| fail(&e))?;
+        let mut message = Message::default();
+        link.read_exact(message.as_flattened_mut())
+            .map_err(|e| fail(&e))?;
         // The process is there. The thread closes its end of the pipe next, and then sleeps reading the other.
         if let Ok(spawner) = spawner.recv() {
             spawner.wait_until_asleep();
         }
-        match i32::from_ne_bytes(pid) {
+        let [pid, cpu_time] = message.map(u64::from_ne_bytes);
+        match pid as i32 {
             0 => Err(match spawned.recv() {
                 Ok(Err(e)) => fail(&e),
                 _ => fail(&io::Error::from(Errno::ECHILD)),
@@ -137,6 +145,7 @@ impl SuspendedCommand {
             pid => Ok(Self {
                 pid: Pid::from_raw(pid),
                 link,
+                cpu_time: Duration::from_nanos(cpu_time),
                 spawned: Some(spawned),
                 program,
             }),
@@ -168,11 +177,8 @@ impl SuspendedCommand {
             Ok(Ok(child)) => Some(child),
             Err(_) => None,
         };
-        let mut before = [0; size_of::<u64>()];
-        // The process has sent it before it executed.
-        let sent = child.is_some() && self.link.read_exact(&mut before).is_ok();
-        let before = Duration::from_nanos(if sent { u64::from_ne_bytes(before) } else { 0 });
-        Ok(Running::new(self.pid(), (resumed, before), child, spawned))
+        let begun = (resumed, self.cpu_time);
+        Ok(Running::new(self.pid(), begun, child, spawned))
     }
 }
 
@@ -195,26 +201,27 @@ fn nanoseconds(time: TimeSpec) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
-/// Has the process of a command send its id, wait for a byte and send its CPU time, last before it executes its program.
+/// Has the process of a command send a [`Message`] and wait for a byte, last before it executes its program.
 fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
     let wait = move || {
         // Open here too, the link would never end for the child when the parent exits.
         let _ = close(parents_end);
-        write(&*link, &getpid().as_raw().to_ne_bytes())?;
+        // hwpmc(4) counts from the wait on: little is to be between it and the program.
+        #[cfg(target_os = "freebsd")]
+        sys::bind_execvp();
+        let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
+        let message: Message = [getpid().as_raw() as u64, cpu_time].map(u64::to_ne_bytes);
+        write(&*link, message.as_flattened())?;
         let mut byte = [0];
         loop {
             match read(&*link, &mut byte) {
-                Ok(1) => break,
+                Ok(1) => return Ok(()),
                 Err(Errno::EINTR) => {}
                 _ => return Err(Errno::ECANCELED.into()),
             }
         }
-        let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
-        // Who does not get it knows no time.
-        let _ = write(&*link, &cpu_time.to_ne_bytes());
-        Ok(())
     };
-    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read and clock_gettime, which are
+    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read, clock_gettime and execvp, which are
     // async-signal-safe (signal-safety(7)), and makes errors of numbers, which allocates nothing.
     unsafe { command.pre_exec(wait) };
 }

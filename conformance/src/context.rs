@@ -234,6 +234,20 @@ impl<'a> Context<'a> {
         Ok(buf)
     }
 
+    /// Reads a group after there have been other threads than its own. A backend that
+    /// [counts them too](crate::Fixture::counts_other_threads), and no other, may refuse it.
+    pub(crate) fn read_after_other_threads(&self, group: &mut dyn Group) -> Outcome {
+        let mut buf = group.read_buf();
+        match group.read(&mut buf) {
+            Err(error)
+                if error.kind() == ErrorKind::UnsupportedFeature
+                    && self.fixture.counts_other_threads() => {}
+            read => read?,
+        }
+        self.note_jumps(&buf);
+        Ok(())
+    }
+
     /// Reads the first member in the first part.
     pub(crate) fn reading(&self, group: &mut dyn Group) -> Outcome<Reading> {
         let buf = self.read(group)?;

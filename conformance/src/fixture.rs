@@ -97,6 +97,12 @@ pub trait Fixture: Send + Sync {
         false
     }
 
+    /// Returns true if the backend counts the whole process for the calling thread, and refuses to read a group of it with
+    /// [`UnsupportedFeature`](quipu_hal::ErrorKind::UnsupportedFeature) once other threads have run.
+    fn counts_other_threads(&self) -> bool {
+        false
+    }
+
     /// Lets about that many nanoseconds go by, and the backend rotate meanwhile.
     fn pass(&self, nanoseconds: u64);
 

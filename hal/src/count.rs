@@ -32,6 +32,9 @@ pub enum Count {
     Exact(u128),
     /// Counted in every part, but in at least one for a part of the time, and scaled up there.
     Estimated(u128),
+    /// A lower bound: counted, but for stretches that the system does not count. hwpmc(4) does not count the first turn of
+    /// a new thread or process.
+    AtLeast(u128),
     /// Counted in some parts of the target only.
     Partial {
         /// The sum over the parts that were counted.
@@ -74,9 +77,10 @@ impl Count {
     #[must_use]
     pub const fn value(self) -> Option<u128> {
         match self {
-            Self::Exact(value) | Self::Estimated(value) | Self::Partial { value, .. } => {
-                Some(value)
-            }
+            Self::Exact(value)
+            | Self::Estimated(value)
+            | Self::AtLeast(value)
+            | Self::Partial { value, .. } => Some(value),
             Self::NotCounted | Self::Jumped => None,
         }
     }
@@ -117,11 +121,21 @@ impl Count {
         )
     }
 
+    /// Returns the count as a lower bound, if it is exact; others are no facts already.
+    #[inline]
+    #[must_use]
+    pub const fn at_least(self) -> Self {
+        match self {
+            Self::Exact(value) => Self::AtLeast(value),
+            other => other,
+        }
+    }
+
     /// Returns true if there is a value, and it covers every part of the target.
     #[inline]
     #[must_use]
     pub const fn is_complete(self) -> bool {
-        matches!(self, Self::Exact(_) | Self::Estimated(_))
+        matches!(self, Self::Exact(_) | Self::Estimated(_) | Self::AtLeast(_))
     }
 
     /// Returns the number of parts that have no count, if others have.
@@ -135,8 +149,8 @@ impl Count {
     }
 }
 
-/// Writes the value for people, as `quipu stat` does: digits in groups of three, `~` before an estimate, the parts that
-/// are missing in parentheses, and `<not counted>` where there is no value.
+/// Writes the value for people, as `quipu stat` does: digits in groups of three, `~` before an estimate, `(at least)`
+/// behind a lower bound, the parts that are missing in parentheses, and `<not counted>` where there is no value.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(value) = self.value() else {
@@ -153,8 +167,12 @@ impl fmt::Display for Count {
             }
             text.push(digit);
         }
-        if let Self::Partial { missing, parts, .. } = self {
-            write!(text, " ({missing} of {parts} parts missing)")?;
+        match self {
+            Self::Partial { missing, parts, .. } => {
+                write!(text, " ({missing} of {parts} parts missing)")?;
+            }
+            Self::AtLeast(_) => text.push_str(" (at least)"),
+            _ => {}
         }
         f.pad(&text)
     }

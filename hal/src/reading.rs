@@ -31,6 +31,9 @@ pub struct Reading {
     /// The most that the event can occur in the time running. Where that time is not known, there is no bound.
     #[cfg_attr(feature = "serde", serde(default))]
     pub max_rate: MaxRate,
+    /// True if a part of the time may not have been counted, so that the value is a lower bound ([`Count::AtLeast`]).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub at_least: bool,
 }
 
 impl Reading {
@@ -44,7 +47,16 @@ impl Reading {
             raw_time_enabled: time_enabled,
             raw_time_running: time_running,
             max_rate: MaxRate::NONE,
+            at_least: false,
         }
+    }
+
+    /// Sets whether the value is [a lower bound](Self::at_least).
+    #[must_use]
+    #[inline]
+    pub const fn with_at_least(mut self, at_least: bool) -> Self {
+        self.at_least = at_least;
+        self
     }
 
     /// Sets the most that the event can occur in the time running.
@@ -89,6 +101,7 @@ impl Reading {
                 .raw_time_running
                 .saturating_sub(earlier.raw_time_running),
             max_rate: self.max_rate,
+            at_least: self.at_least || earlier.at_least,
         }
     }
 
@@ -105,13 +118,17 @@ impl Reading {
         Some(self.since(earlier))
     }
 
-    /// Returns the count for the whole time enabled: exact, estimated, or not counted.
+    /// Returns the count for the whole time enabled: exact, estimated, a lower bound, or not counted.
     #[must_use]
     #[inline]
     pub const fn count(&self) -> Count {
-        match self.has_jumped() {
-            true => Count::Jumped,
-            false => scale(self.value, self.time_enabled, self.time_running),
+        if self.has_jumped() {
+            return Count::Jumped;
+        }
+        let count = scale(self.value, self.time_enabled, self.time_running);
+        match self.at_least {
+            true => count.at_least(),
+            false => count,
         }
     }
 
@@ -121,7 +138,9 @@ impl Reading {
     #[inline]
     pub const fn level(&self) -> Count {
         match self.count() {
-            Count::Exact(_) | Count::Estimated(_) => Count::Exact(self.value as u128),
+            Count::Exact(_) | Count::Estimated(_) | Count::AtLeast(_) => {
+                Count::Exact(self.value as u128)
+            }
             none => none,
         }
     }

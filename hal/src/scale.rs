@@ -65,7 +65,10 @@ pub fn total<'a>(parts: impl IntoIterator<Item = (&'a Part, &'a Reading)>) -> Co
             }
             let count = reading.count();
             match count.value() {
-                Some(value) => sum.add(value, count.is_estimate(), 1),
+                Some(value) => {
+                    sum.add(value, count.is_estimate(), 1);
+                    sum.at_least |= reading.at_least;
+                }
                 None => sum.lack(1, count == Count::Jumped),
             }
         }
@@ -83,6 +86,7 @@ struct Sum {
     missing: usize,
     estimated: bool,
     jumped: bool,
+    at_least: bool,
 }
 
 impl Sum {
@@ -101,6 +105,7 @@ impl Sum {
         let parts = self.counted + self.missing;
         match Count::of_parts(self.value, self.estimated, self.missing, parts) {
             Count::NotCounted if self.jumped => Count::Jumped,
+            count if self.at_least => count.at_least(),
             count => count,
         }
     }

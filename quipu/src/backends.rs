@@ -40,7 +40,7 @@ impl Machine {
     }
 
     pub(crate) fn with(native: SharedNativeEvents) -> Self {
-        let backends = vec![linux(&native), pctr(&native), posix()];
+        let backends = vec![linux(&native), pctr(&native), hwpmc(&native), posix()];
         Self {
             counting: counting(&backends),
             backends,
@@ -308,6 +308,22 @@ fn pctr(native: &SharedNativeEvents) -> BackendStatus {
         } else {
             let _ = native;
             BackendStatus::missing("pctr", "use pctr(4)", false)
+        }
+    }
+}
+
+/// Returns hwpmc(4) with the native events of this CPU.
+fn hwpmc(native: &SharedNativeEvents) -> BackendStatus {
+    cfg_if::cfg_if! {
+        if #[cfg(target_os = "freebsd")] {
+            let open = || {
+                let driver = quipu_hwpmc::Hwpmc::open()?;
+                quipu_hwpmc::HwpmcBackend::new(driver, native.of_only_core(quipu_events::Interface::Other("hwpmc"))?)
+            };
+            BackendStatus::new("hwpmc", open().map(|hwpmc| Arc::new(hwpmc) as Arc<dyn Backend>))
+        } else {
+            let _ = native;
+            BackendStatus::missing("hwpmc", "use hwpmc(4)", false)
         }
     }
 }

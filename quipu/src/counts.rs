@@ -154,7 +154,8 @@ impl Counts {
     /// # Errors
     /// The first event without such a value: the reason why it could not be opened or read;
     /// [`Busy`](ErrorKind::Busy) if it had a counter for a part of the time, or never, so that its value is an estimate or
-    /// there is none ([`total`](EventCount::total) has it); [`CounterJumped`](ErrorKind::CounterJumped).
+    /// there is none ([`total`](EventCount::total) has it); [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) if it is
+    /// [a lower bound](Count::AtLeast); [`CounterJumped`](ErrorKind::CounterJumped).
     /// [`InvalidConfiguration`](ErrorKind::InvalidConfiguration) if the set has not `N` events.
     pub fn values<const N: usize>(&self) -> Result<[u64; N]> {
         if self.len() != N {
@@ -290,6 +291,11 @@ impl<'a> EventCount<'a> {
             Count::Estimated(value) => Err(waited(format!(
                 "it had a counter for a part of the time, from which {value} is estimated"
             ))),
+            Count::AtLeast(value) => Err(refused(
+                ErrorKind::UnsupportedFeature,
+                format!("it was at least {value}: a part of the time may not have been counted"),
+            )
+            .with_hint("take it as a lower bound: `total` has it")),
             Count::Partial { missing, .. } => Err(waited(format!(
                 "{missing} parts of the target never had a counter for it"
             ))),

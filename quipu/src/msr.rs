@@ -1,11 +1,8 @@
 //! Raw model-specific registers, by name or after consent: writing them taints a Linux kernel, so nothing
 //! counts with them unless it was asked to.
 
-use std::sync::Arc;
-
 use quipu_events::Interface;
-use quipu_events::identify::this_machine;
-use quipu_hal::{CpuIdentity, CpuModel, Error, ErrorKind, EventMap, Result};
+use quipu_hal::{CpuIdentity, CpuModel, Result};
 use quipu_pmu::{MonotonicClock, Pmu, Slot, VirtualPmu};
 
 use crate::NativeEvents;
@@ -34,7 +31,7 @@ pub fn open() -> Result<MsrBackend> {
 /// As [`open`].
 pub fn open_with(native: &NativeEvents, options: Options) -> Result<MsrBackend> {
     let bus = SystemMsr::open()?;
-    let events = events(native)?;
+    let events = native.of_only_core(Interface::Msr)?;
     let pmu = MsrPmu::new(bus, events.cpu(), options)?;
     VirtualPmu::new(pmu, MonotonicClock::new(), events)
 }
@@ -68,7 +65,7 @@ pub struct Trial {
 /// When the registers cannot be reached, or there are no counters to try.
 pub fn try_out() -> Result<Trial> {
     let bus = SystemMsr::open()?;
-    let events = events(NativeEvents::this())?;
+    let events = NativeEvents::this().of_only_core(Interface::Msr)?;
     let pmu = MsrPmu::for_probing(bus, events.cpu(), options())?;
     let usable = |&cpu: &u32| (cpu, pmu.acquire(cpu).and_then(|()| pmu.release(cpu)));
     Ok(Trial {
@@ -86,41 +83,9 @@ pub fn try_out() -> Result<Trial> {
 /// As [`quipu_msr::restore`].
 pub fn restore() -> Result<Vec<Repair>> {
     let bus = SystemMsr::open()?;
-    let model: CpuModel = events(NativeEvents::this())?.cpu().clone();
+    let model: CpuModel = NativeEvents::this()
+        .of_only_core(Interface::Msr)?
+        .cpu()
+        .clone();
     quipu_msr::restore(bus, &model, runtime_directory())
-}
-
-fn events(native: &NativeEvents) -> Result<Arc<dyn EventMap>> {
-    // The table of another CPU is one, however many core types this machine has.
-    only(native.maps(Interface::Msr)?, this_machine()?.len())
-}
-
-/// The map of the only core type.
-fn only(mut maps: Vec<Arc<dyn EventMap>>, core_types: usize) -> Result<Arc<dyn EventMap>> {
-    match (maps.pop(), maps.is_empty() && core_types < 2) {
-        (Some(map), true) => Ok(map),
-        _ => Err(Error::new(
-            ErrorKind::UnsupportedFeature,
-            "count with model-specific registers",
-        )
-        .with_reason("the core types of a hybrid CPU have different registers")
-        .with_hint("count with perf_event, which knows which core is which")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hybrid_cpu_is_refused_also_with_one_table_for_all_of_it() {
-        let map = || -> Arc<dyn EventMap> {
-            Arc::new(sim::EventNames::new(sim::Generation::ALL[5].model()))
-        };
-        assert!(only(vec![map()], 1).is_ok());
-        for (maps, core_types) in [(vec![map()], 2), (vec![map(), map()], 2), (Vec::new(), 1)] {
-            let refused = only(maps, core_types).err().map(|e| e.kind());
-            assert_eq!(refused, Some(ErrorKind::UnsupportedFeature));
-        }
-    }
 }

@@ -116,6 +116,20 @@ impl NativeEvents {
         Ok(tables?.iter().map(map).collect())
     }
 
+    /// Returns the table of a machine with one kind of core.
+    ///
+    /// # Errors
+    /// As [`maps`](Self::maps); [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid CPU.
+    #[cfg(any(
+        all(feature = "msr", unix),
+        target_os = "freebsd",
+        target_os = "dragonfly"
+    ))]
+    pub(crate) fn of_only_core(&self, interface: Interface) -> Result<Arc<dyn EventMap>> {
+        // The table of another CPU is one, however many core types this machine has.
+        only(self.maps(interface)?, this_machine()?.len(), interface)
+    }
+
     /// Returns the tables as perf_event_open(2) takes them.
     #[cfg(all(feature = "linux", target_os = "linux"))]
     pub(crate) fn linux_maps(&self) -> Result<Vec<Arc<dyn EventMap>>> {
@@ -303,6 +317,28 @@ impl Machine {
     }
 }
 
+/// Returns the map of the only core type.
+#[cfg(any(
+    all(any(feature = "msr", test), unix),
+    target_os = "freebsd",
+    target_os = "dragonfly"
+))]
+fn only(
+    mut maps: Vec<Arc<dyn EventMap>>,
+    core_types: usize,
+    interface: Interface,
+) -> Result<Arc<dyn EventMap>> {
+    match (maps.pop(), maps.is_empty() && core_types < 2) {
+        (Some(map), true) => Ok(map),
+        _ => Err(Error::new(
+            ErrorKind::UnsupportedFeature,
+            format!("count with {}", interface.name()),
+        )
+        .with_reason("the core types of a hybrid CPU have different registers")
+        .with_hint("count with perf_event, which knows which core is which")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,6 +367,21 @@ mod tests {
             ErrorKind::InvalidConfiguration
         );
         assert!(none.database().is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_hybrid_cpu_is_refused_also_with_one_table_for_all_of_it() {
+        let map = || -> Arc<dyn EventMap> {
+            let generation = quipu_msr::sim::Generation::ALL[5];
+            Arc::new(quipu_msr::sim::EventNames::new(generation.model()))
+        };
+        assert!(only(vec![map()], 1, Interface::Msr).is_ok());
+        for (maps, core_types) in [(vec![map()], 2), (vec![map(), map()], 2), (Vec::new(), 1)] {
+            let refused = only(maps, core_types, Interface::Msr).err();
+            let kind = refused.map(|error| error.kind());
+            assert_eq!(kind, Some(ErrorKind::UnsupportedFeature));
+        }
     }
 
     /// No machine takes both x86 and ARM events.

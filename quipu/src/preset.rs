@@ -16,6 +16,7 @@ pub struct Preset {
     formula: Formula,
     terms: Box<[SetEvent]>,
     in_one_group: bool,
+    keeps_lower_bounds: bool,
 }
 
 /// The reason why the formula of a [`Preset`] has no value for what was counted of its terms.
@@ -29,6 +30,7 @@ impl Preset {
     /// Returns a preset of terms that are counted, in one group or each by itself.
     pub(crate) fn new(formula: Formula, terms: Box<[SetEvent]>, in_one_group: bool) -> Self {
         Self {
+            keeps_lower_bounds: formula.keeps_lower_bounds(),
             formula,
             terms,
             in_one_group,
@@ -53,7 +55,7 @@ impl Preset {
 
     /// Returns the value of the formula for the readings of each term by its index, part by part.
     ///
-    /// The value is exact if that of every term is, and an estimate if any of them is one. A part in
+    /// The value is exact if that of every term is, an estimate if any of them is one, and else a lower bound if any is one. A part in
     /// which a term was not counted is missing from the value altogether, as the others say nothing by
     /// themselves. A formula that may give fractions has its value in millionths
     /// ([`EventInfo::scale`]), rounded to nearest.
@@ -61,8 +63,9 @@ impl Preset {
     /// Allocates nothing where there is a value and the formula has at most 16 terms.
     ///
     /// # Errors
-    /// The reason why there is no value: a term was never counted, the formula divides by zero, or its
-    /// value is below zero or too large for a count.
+    /// The reason why there is no value: a term was never counted, the formula divides by zero, its value is below zero or
+    /// too large for a count, or a term is a lower bound and the formula subtracts or divides by one, so that its value may
+    /// be too high or too low.
     pub fn evaluate<'r, R>(&self, readings: impl Fn(usize) -> R) -> Result<Count, NoValue>
     where
         R: Iterator<Item = (&'r Part, &'r Reading)>,
@@ -88,6 +91,7 @@ impl Preset {
         let mut counted = 0;
         let mut missing = 0;
         let mut estimated = false;
+        let mut is_lower_bound = false;
         let mut uncounted: Option<(usize, Count)> = None;
         // The CPUs and threads that were watched, each once and in order; core PMUs take turns on them.
         let target_after = |last: Option<Watched>| {
@@ -114,6 +118,7 @@ impl Preset {
                 let total = total_of(term);
                 of_part[term] = total.value().unwrap_or(0);
                 is_estimate |= total.is_estimate();
+                is_lower_bound |= matches!(total, Count::AtLeast(_));
                 (!total.is_complete()).then_some((term, total))
             });
             if let Some(of_term) = incomplete {
@@ -140,13 +145,24 @@ impl Preset {
             };
             return Err(NoValue { reason, jumped });
         }
+        if is_lower_bound && !self.keeps_lower_bounds {
+            let reason = format!(
+                "{} may be too high or too low: a part of the time may not have been counted of each of its terms",
+                self.formula
+            );
+            return Err(NoValue {
+                reason,
+                jumped: false,
+            });
+        }
         match self.value(sums) {
-            Ok(value) => Ok(Count::of_parts(
-                value,
-                estimated,
-                missing,
-                counted + missing,
-            )),
+            Ok(value) => {
+                let count = Count::of_parts(value, estimated, missing, counted + missing);
+                Ok(match is_lower_bound {
+                    true => count.at_least(),
+                    false => count,
+                })
+            }
             Err(why) => Err(NoValue {
                 reason: self.explained(&why, sums, estimated),
                 jumped: false,

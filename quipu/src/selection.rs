@@ -233,7 +233,7 @@ mod tests {
             let used = others.iter().chain(counters);
             let used: BTreeSet<&str> = used.map(Backend::name).collect();
             assert_eq!(chosen, used, "{}", cpu.id);
-            assert_eq!(selection.backends().len(), 4);
+            assert_eq!(selection.backends().len(), 5);
             for choice in selection.backends() {
                 // The tables have no say on posix, which reaches no counters.
                 let least = if choice.backend == "posix" { 1 } else { 2 };

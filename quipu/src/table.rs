@@ -104,6 +104,7 @@ fn meaning(event: &EventCount<'_>, count: Count) -> String {
             }
             _ => "estimated: it had a counter for a part of the time".to_owned(),
         },
+        Count::AtLeast(_) => "at least: a part of the time may not have been counted".to_owned(),
         Count::Partial { missing, parts, .. } => {
             let estimate = match count.is_estimate() {
                 true => ", and others for a part of the time",

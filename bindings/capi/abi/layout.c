@@ -95,7 +95,7 @@ FIELD(quipu_reading, value, 0);
 FIELD(quipu_reading, time_enabled, 8);
 FIELD(quipu_reading, time_running, 16);
 FIELD(quipu_reading, status, 24);
-FIELD(quipu_reading, reserved, 28);
+FIELD(quipu_reading, flags, 28);
 FIELD(quipu_reading, max_rate, 32);
 
 SIZE(quipu_sampling, 40);
@@ -256,10 +256,14 @@ VALUE(QUIPU_EXACT, 1);
 VALUE(QUIPU_ESTIMATED, 2);
 VALUE(QUIPU_PARTIAL, 3);
 VALUE(QUIPU_NOT_COUNTED, 4);
+VALUE(QUIPU_AT_LEAST, 5);
 
 SIZE(quipu_count_flag, 4);
 VALUE(QUIPU_COUNT_ESTIMATE, 1);
 VALUE(QUIPU_COUNT_SATURATED, 2);
+
+SIZE(quipu_reading_flag, 4);
+VALUE(QUIPU_READING_AT_LEAST, 1);
 
 SIZE(quipu_sampling_flag, 4);
 VALUE(QUIPU_CALL_CHAINS, 1);

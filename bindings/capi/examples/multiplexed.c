@@ -42,6 +42,9 @@ static void print(quipu_set *set, const quipu_count *counts)
             printf("%12" PRIu64 "  %s (without %" PRIu32 " parts)\n", count->value, info.name,
                    count->missing);
             break;
+        case QUIPU_AT_LEAST:
+            printf("%12" PRIu64 "  %s (at least)\n", count->value, info.name);
+            break;
         case QUIPU_NOT_COUNTED:
             printf("%12s  %s (never had a counter)\n", "-", info.name);
             break;

@@ -325,6 +325,10 @@ enum quipu_state
      * Enabled, but never on the PMU: there is no value.
      */
     QUIPU_NOT_COUNTED = 4,
+    /**
+     * A lower bound: a part of the time may not have been counted.
+     */
+    QUIPU_AT_LEAST = 5,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -356,6 +360,27 @@ enum quipu_count_flag
 typedef enum quipu_count_flag quipu_count_flag;
 #else
 typedef uint32_t quipu_count_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Properties of a reading.
+ */
+enum quipu_reading_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * A part of the time may not have been counted: the value is a lower bound (QUIPU_AT_LEAST).
+     */
+    QUIPU_READING_AT_LEAST = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_reading_flag quipu_reading_flag;
+#else
+typedef uint32_t quipu_reading_flag;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1097,9 +1122,9 @@ typedef struct quipu_reading {
      */
     int status;
     /**
-     * Zero.
+     * Sum of quipu_reading_flag.
      */
-    uint32_t reserved;
+    uint32_t flags;
     /**
      * The most that the event can occur in a second really counting, 0 where it is not known.
      */

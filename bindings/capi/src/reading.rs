@@ -24,6 +24,16 @@ pub enum quipu_state {
     QUIPU_PARTIAL = 3,
     /// Enabled, but never on the PMU: there is no value.
     QUIPU_NOT_COUNTED = 4,
+    /// A lower bound: a part of the time may not have been counted.
+    QUIPU_AT_LEAST = 5,
+}
+
+/// Properties of a reading.
+#[repr(u32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum quipu_reading_flag {
+    /// A part of the time may not have been counted: the value is a lower bound (QUIPU_AT_LEAST).
+    QUIPU_READING_AT_LEAST = 1,
 }
 
 /// Properties of a count; several are added.
@@ -72,8 +82,8 @@ pub struct quipu_reading {
     /// can have been counted: it means nothing, but what is counted from there on does
     /// (quipu_set_difference).
     pub status: c_int,
-    /// Zero.
-    pub reserved: u32,
+    /// Sum of quipu_reading_flag.
+    pub flags: u32,
     /// The most that the event can occur in a second really counting, 0 where it is not known.
     pub max_rate: u64,
 }
@@ -96,6 +106,7 @@ impl quipu_count {
             Count::Jumped => return Self::refused(QUIPU_EJUMP),
             Count::Exact(_) => quipu_state::QUIPU_EXACT,
             Count::Estimated(_) => quipu_state::QUIPU_ESTIMATED,
+            Count::AtLeast(_) => quipu_state::QUIPU_AT_LEAST,
             Count::Partial { .. } => quipu_state::QUIPU_PARTIAL,
             _ => quipu_state::QUIPU_NOT_COUNTED,
         };
@@ -131,6 +142,7 @@ impl quipu_reading {
     fn as_reading(&self) -> Reading {
         Reading::new(self.value, self.time_enabled, self.time_running)
             .with_max_rate(MaxRate::per_second(self.max_rate))
+            .with_at_least(self.flags & quipu_reading_flag::QUIPU_READING_AT_LEAST as u32 != 0)
     }
 
     /// Returns true if there are numbers, whether they mean something or not.
@@ -163,6 +175,7 @@ impl quipu_reading {
             value: self.value.saturating_add(more.value),
             time_enabled: self.time_enabled.saturating_add(more.time_enabled),
             time_running: self.time_running.saturating_add(more.time_running),
+            flags: self.flags | more.flags,
             max_rate: self.max_rate.max(more.max_rate),
             ..Self::default()
         }
@@ -179,7 +192,10 @@ impl From<&Reading> for quipu_reading {
                 true => QUIPU_EJUMP as c_int,
                 false => QUIPU_OK as c_int,
             },
-            reserved: 0,
+            flags: match reading.at_least {
+                true => quipu_reading_flag::QUIPU_READING_AT_LEAST as u32,
+                false => 0,
+            },
             max_rate: reading.max_rate.increments_per_second().unwrap_or(0),
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// The backend to test: linux, msr, pctr, posix, sim, or a simulated device: sim-msr:GENERATION,
+    /// The backend to test: hwpmc, linux, msr, pctr, posix, sim, or a simulated device: sim-msr:GENERATION,
     /// sim-pctr:ERA:CPU; may be given several times. Without it each of linux, pctr and posix that can be used here
     #[arg(long, value_name = "NAME")]
     pub(crate) backend: Vec<BackendName>,

@@ -1,5 +1,7 @@
 //! Fixtures of the runner: the backends of this machine, and simulated machines.
 
+#[cfg(target_os = "freebsd")]
+mod hwpmc;
 #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]
 mod msr;
 #[cfg(unix)]
@@ -52,6 +54,8 @@ fn stay_on(cpus: &[u32]) -> nix::Result<()> {
 /// A backend by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BackendName {
+    /// hwpmc(4) of this machine.
+    Hwpmc,
     /// `perf_event_open` of this machine.
     Linux,
     /// The model-specific registers of this machine.
@@ -77,6 +81,7 @@ impl FromStr for BackendName {
 
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
+            "hwpmc" => Ok(Self::Hwpmc),
             "linux" => Ok(Self::Linux),
             "msr" => Ok(Self::Msr),
             "sim" => Ok(Self::Sim),
@@ -92,7 +97,7 @@ impl FromStr for BackendName {
                 Ok(Self::SimPctr(era, processor))
             }
             _ => Err(
-                "the backends are linux, msr, pctr, posix, sim, sim-msr:GENERATION and \
+                "the backends are hwpmc, linux, msr, pctr, posix, sim, sim-msr:GENERATION and \
                  sim-pctr:ERA:CPU"
                     .into(),
             ),
@@ -117,6 +122,7 @@ fn generation(name: &str) -> Result<Generation, String> {
 impl fmt::Display for BackendName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Hwpmc => f.write_str("hwpmc"),
             Self::Linux => f.write_str("linux"),
             Self::Msr => f.write_str("msr"),
             Self::Sim => f.write_str("sim"),
@@ -200,6 +206,10 @@ impl BackendName {
                     era.name()
                 )),
             }),
+            #[cfg(target_os = "freebsd")]
+            Self::Hwpmc => hwpmc::fixture(),
+            #[cfg(not(target_os = "freebsd"))]
+            Self::Hwpmc => anyhow::bail!("hwpmc(4) is of FreeBSD, and this is another system"),
             #[cfg(target_os = "linux")]
             Self::Linux => this_system::linux(),
             #[cfg(any(target_os = "linux", target_os = "freebsd", target_os = "dragonfly"))]

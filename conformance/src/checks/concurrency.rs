@@ -239,8 +239,7 @@ fn wrong_thread_is_said(context: &Context<'_>) -> Outcome {
             "the kind of \"{error}\""
         );
     }
-    context.read(&mut *group)?;
-    Ok(())
+    context.read_after_other_threads(&mut *group)
 }
 
 fn dropped_elsewhere(context: &Context<'_>) -> Outcome {

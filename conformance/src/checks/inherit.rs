@@ -263,7 +263,7 @@ fn goes_unnoticed(context: &Context<'_>) -> Outcome {
                 event.event
             );
         }
-        context.read(&mut *group)?;
+        context.read_after_other_threads(&mut *group)?;
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "targets.this-thread-only",
-        requires: "Counting this thread counts nothing of what other threads do.",
+        requires: "Counting this thread counts nothing of what other threads do. A backend that counts them refuses it.",
         source: "perf_event_open(2), pid 0",
         run: this_thread_only,
     },
@@ -367,7 +367,17 @@ fn this_thread_only(context: &Context<'_>) -> Outcome {
         group.enable()?;
         worker.work(40)?;
         context.cause(&event, 3)?;
-        group.disable()?;
+        let stopped = group.disable();
+        if context.fixture().counts_other_threads() {
+            let refused = stopped.err().map(|error| error.kind());
+            ensure_eq!(
+                refused,
+                Some(ErrorKind::UnsupportedFeature),
+                "the refusal after another thread has run"
+            );
+            return Ok(());
+        }
+        stopped?;
         context.ensure_value(&mut *group, 3, "3 here and 40 in another thread")?;
         Ok(())
     })

@@ -235,6 +235,31 @@ impl Formula {
         })
     }
 
+    /// Returns true if lower bounds of its events give a lower bound of its value: nothing is subtracted, and no event is
+    /// divided by.
+    ///
+    /// ```
+    /// use quipu_events_format::Formula;
+    ///
+    /// let keeps = |text| Formula::parse(text).unwrap().keeps_lower_bounds();
+    /// assert!(keeps("2 * max(A, B) / 3 + C"));
+    /// assert!(!keeps("A - B"));
+    /// assert!(!keeps("A / B"));
+    /// ```
+    pub fn keeps_lower_bounds(&self) -> bool {
+        let is_event = vec![true; self.events.len()];
+        let kept = self.run(
+            &is_event,
+            |_| Some(false),
+            |operator, left, right| match operator {
+                Step::Subtract => None,
+                Step::Divide if right => None,
+                _ => Some(left || right),
+            },
+        );
+        kept.is_some()
+    }
+
     /// Returns the most numbers that are on the stack at a time.
     fn height(&self) -> usize {
         let heights = self.steps.iter().scan(0, |height, step| {

@@ -162,3 +162,27 @@ fn threads_on_a_hybrid_machine_are_kept_apart() {
         }
     );
 }
+
+/// A lower bound is never a fact, whatever it is added to or subtracted from.
+#[test]
+fn lower_bounds_are_no_facts() {
+    let short = Reading::new(10, 100, 100).with_at_least(true);
+    let whole = Reading::new(5, 100, 100);
+    assert_eq!(short.count(), Count::AtLeast(10));
+    assert_eq!(short.count().to_string(), "10 (at least)");
+    assert_eq!(short.count().exact(), None);
+    let parts = [Part::on_cpu(0), Part::on_cpu(1)];
+    let sum = |readings: [&Reading; 2]| total(parts.iter().zip(readings));
+    assert_eq!(sum([&short, &whole]), Count::AtLeast(15));
+    assert_eq!(sum([&whole, &whole]), Count::Exact(10));
+    let never = Reading::new(0, 100, 0);
+    assert_eq!(sum([&short, &never]).missing(), 1);
+    let half = Reading::new(5, 100, 50);
+    assert_eq!(sum([&short, &half]), Count::Estimated(20));
+    let later = Reading::new(30, 300, 300);
+    assert_eq!(later.since(&short).count(), Count::AtLeast(20));
+    assert_eq!(
+        Reading::new(9, 100, 100).with_at_least(true).level(),
+        Count::Exact(9)
+    );
+}

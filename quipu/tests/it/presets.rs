@@ -281,3 +281,24 @@ fn a_part_counts_when_every_term_was_counted_in_it() {
         Ok(Count::Exact(20 - 3))
     );
 }
+
+/// Of terms that are lower bounds a sum is one; a difference or quotient may be too high or too low.
+#[test]
+fn lower_bounds_give_one_where_nothing_is_subtracted() {
+    let whole = Part::whole();
+    let low = Reading::new(100, 10, 10).with_at_least(true);
+    let value = |formula: &str| {
+        let bench = Bench::of(formula);
+        let preset = bench.set.events()[0].preset().unwrap();
+        let value = preset.evaluate(|_| [(&whole, &low)].into_iter());
+        value.map_err(|why| why.to_string())
+    };
+    assert_eq!(
+        value("BRANCHES + 2 * BRANCH_MISSES"),
+        Ok(Count::AtLeast(300))
+    );
+    for formula in ["BRANCHES - BRANCH_MISSES", "BRANCHES / BRANCH_MISSES"] {
+        let why = value(formula).unwrap_err();
+        assert!(why.contains("may be too high or too low"), "{why}");
+    }
+}

@@ -55,6 +55,7 @@ fn reading(name: &str) -> Reading {
         "zero" => Reading::new(0, 300, 300),
         "energy" => Reading::new(7, 300, 300),
         "estimated" => Reading::new(1_000, 300, 100),
+        "low" => Reading::new(1_000, 300, 300).with_at_least(true),
         "estimated-partial" => Reading::new(1_000, 300, 200),
         "waiting" => Reading::new(0, 300, 0),
         "jumped" => Reading::new(u64::MAX, 300, 300).with_max_rate(MaxRate::per_second(1)),
@@ -69,7 +70,7 @@ fn counts_are_printed_with_what_they_are() -> Result<()> {
     builder.backends([backend]).user_mode_fallback(true);
     builder.preset("ratio", "exact / zero")?;
     builder.events(
-        "ratio,exact,time,energy,estimated,partial,estimated-partial,waiting,refused,kernel",
+        "ratio,exact,time,energy,estimated,low,partial,estimated-partial,waiting,refused,kernel",
     )?;
     let mut set = builder.open()?;
     let mut counts = set.counts();
@@ -79,6 +80,7 @@ fn counts_are_printed_with_what_they_are() -> Result<()> {
 1,234,567 ns      time               exact
      1.75 Joules  energy             exact
    ~3,000         estimated          estimated: it had a counter for 33.33% of the time
+    1,000         low                at least: a part of the time may not have been counted
 1,234,567         partial            at least: 1 of 2 parts never had a counter
    ~1,500         estimated-partial  at least: 1 of 2 parts never had a counter, and others for a part of the time
         -         waiting            not counted: it never had a counter

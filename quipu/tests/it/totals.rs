@@ -82,12 +82,14 @@ fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
         64 * SECOND,
         u64::MAX,
     ];
-    let mut kinds = [0; 4];
+    let mut kinds = [0; 5];
     for value in numbers {
         for (enabled, running) in numbers.iter().flat_map(|e| numbers.map(|r| (*e, r))) {
             for rate in rates.map(MaxRate::per_second) {
                 *reading.lock().expect("no test panics with it") =
-                    Reading::new(value, enabled, running).with_max_rate(rate);
+                    Reading::new(value, enabled, running)
+                        .with_max_rate(rate)
+                        .with_at_least(value == 7);
                 set.read(&mut counts)?;
                 for (index, event) in counts.events().enumerate() {
                     let (in_turn, alone) = (event.total(), counts.get(index).expect("it is there"));
@@ -117,7 +119,8 @@ fn the_total_of_one_reading_is_that_of_the_rules() -> Result<()> {
                         Count::Exact(_) => 0,
                         Count::Estimated(_) => 1,
                         Count::NotCounted => 2,
-                        _ => 3,
+                        Count::AtLeast(_) => 3,
+                        _ => 4,
                     }] += 1;
                 }
             }

@@ -51,6 +51,10 @@ pub fn notes(
     notes.0
 }
 
+/// The reason why a count is a lower bound.
+const LOWER_BOUND: &str = "the kernel does not count a new process or thread before it is switched to once more, up to a time \
+                        slice of each; nor what one does that is running when it is read";
+
 /// Returns the remark without which a count would pass as one of everything.
 pub fn warning(row: &Row) -> Option<Note> {
     let (about, text) = match row.count {
@@ -62,6 +66,7 @@ pub fn warning(row: &Row) -> Option<Note> {
             };
             ("incomplete", text)
         }
+        Count::AtLeast(_) => ("at least", LOWER_BOUND.to_owned()),
         _ => return None,
     };
     Some(Note {
@@ -200,6 +205,9 @@ impl Notes {
                      value is that of the others"
                 ),
             );
+        }
+        if let Count::AtLeast(_) = row.count {
+            self.add("at least", &row.name, LOWER_BOUND);
         }
         if let Some(how) = &row.disturbance {
             let text = match row.percent_running() {

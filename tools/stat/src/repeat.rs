@@ -166,7 +166,11 @@ fn worst(a: Count, b: Count) -> Count {
         (Some(value), Some(_)) => {
             let missing = a.missing().max(b.missing());
             let parts = parts(a).max(parts(b));
-            Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts)
+            let mean = Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts);
+            match may_lack(a) || may_lack(b) {
+                true => mean.at_least(),
+                false => mean,
+            }
         }
         (Some(_), None) => a,
         (None, _) => b,
@@ -176,7 +180,16 @@ fn worst(a: Count, b: Count) -> Count {
 /// Returns the count with another value.
 fn with_value(count: Count, value: f64) -> Count {
     let value = value.round() as u128;
-    Count::of_parts(value, count.is_estimate(), count.missing(), parts(count))
+    let other = Count::of_parts(value, count.is_estimate(), count.missing(), parts(count));
+    match may_lack(count) {
+        true => other.at_least(),
+        false => other,
+    }
+}
+
+/// Returns true if a stretch of the target may lack in a count.
+fn may_lack(count: Count) -> bool {
+    matches!(count, Count::AtLeast(_))
 }
 
 /// Returns the number of parts that a count covers, if some are missing.

@@ -425,8 +425,12 @@ impl<'a> Session<'a> {
             if let Some(signal) = self.signals.take_to_pass_on() {
                 command::signal(running, signal);
             }
-            if let Some(exit) = running.wait_timeout(schedule.next().min(self.longest_sleep()))? {
-                return Ok(exit);
+            if running.ended_within(schedule.next().min(self.longest_sleep()))? {
+                // hwpmc(4) counts on; whether threads were missed is known until the command is waited for.
+                if cfg!(target_os = "freebsd") {
+                    run.sets.read(&mut run.sets.snapshot())?;
+                }
+                return Ok(running.wait()?);
             }
             schedule.look();
             self.begin(&mut schedule, run)?;

@@ -249,6 +249,10 @@ fn a_part_that_never_ran_is_missing() {
         (quipu_state::QUIPU_PARTIAL as u32, 1)
     );
     assert_eq!(total.value, 2000 * 1030);
+    parts[1].time_running = parts[1].time_enabled;
+    parts[1].flags = quipu_reading_flag::QUIPU_READING_AT_LEAST as u32;
+    let total = both.total(&parts)[0];
+    assert_eq!(total.state, quipu_state::QUIPU_AT_LEAST as u32);
     parts[0].status = QUIPU_EOS as c_int;
     let total = both.total(&parts)[0];
     assert_eq!((total.state, total.status), (0, QUIPU_EOS as c_int));

@@ -36,6 +36,11 @@ impl Counters {
             let number = match count {
                 Count::Exact(number) | Count::Estimated(number) => number,
                 Count::Partial { value, .. } => value,
+                // PAPI has no word for the least that it can be, and it must not pass for the count.
+                Count::AtLeast(value) => {
+                    lost = Err(ECLOST);
+                    value
+                }
                 // What was never on a counter has no value, and 0 would look like one.
                 _ => {
                     lost = Err(ECLOST);

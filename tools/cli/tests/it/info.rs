@@ -38,7 +38,7 @@ fn the_chain_of_reasons_is_told_for_any_cpu() {
         .collect();
     if cfg!(target_os = "linux") {
         assert_eq!(selection["cpus"][0]["prefers"][1], "msr");
-        assert_eq!(names, ["linux", "msr", "pctr", "posix"]);
+        assert_eq!(names, ["linux", "msr", "pctr", "hwpmc", "posix"]);
         assert_eq!(considered[0]["reasons"][0], "first choice of intel-skx");
         assert_eq!(considered[0]["chosen"], info["backends"][0]["usable"]);
     }

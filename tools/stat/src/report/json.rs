@@ -56,6 +56,9 @@ struct Extra<'a> {
     /// The number of parts of the target that were never counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_parts: Option<usize>,
+    /// True if the value is a lower bound.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
     /// The counts of each core type of a hybrid machine.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     core_types: BTreeMap<&'a str, String>,
@@ -150,6 +153,7 @@ fn more(row: &Row) -> Extra<'_> {
         backend: row.backend,
         estimate: row.count.is_estimate(),
         missing_parts: Some(row.count.missing()).filter(|missing| *missing > 0),
+        at_least: matches!(row.count, Count::AtLeast(_)),
         core_types: cores
             .map(|(core, count)| (core.as_str(), value(row, *count)))
             .collect(),

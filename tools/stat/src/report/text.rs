@@ -7,7 +7,7 @@ use quipu::Count;
 use quipu_shell::terminal::{Layout, escaped};
 
 use super::super::aggregate::AggregateId;
-use super::super::rows::Row;
+use super::super::rows::{Metric, Row};
 use super::metric_only::MetricTable;
 use super::number::{bytes, fixed, push_fixed, push_metric_value, push_whole};
 use super::{Of, Report};
@@ -81,7 +81,8 @@ pub fn notes(out: &mut String, report: &Report, layout: Layout) {
 }
 
 fn is_marked(row: &Row) -> bool {
-    row.count.is_estimate() || row.metric.as_ref().is_some_and(|m| m.uncertain)
+    let of_estimate = |metric: &Metric| metric.uncertain && !matches!(row.count, Count::AtLeast(_));
+    row.count.is_estimate() || row.metric.as_ref().is_some_and(of_estimate)
 }
 
 /// Appends text in lines of limited length, indented.
@@ -233,8 +234,12 @@ impl Columns {
         if row.count.is_estimate() {
             line.push(&format!("  ({:.2}%)", row.percent_running()));
         }
-        if let Count::Partial { missing, parts, .. } = row.count {
-            line.push(&format!("  ({missing} of {parts} parts missing)"));
+        match row.count {
+            Count::Partial { missing, parts, .. } => {
+                line.push(&format!("  ({missing} of {parts} parts missing)"));
+            }
+            Count::AtLeast(_) => line.push("  (at least)"),
+            _ => {}
         }
         line.out.push('\n');
         for (core, count) in &row.cores {

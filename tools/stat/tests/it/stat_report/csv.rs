@@ -54,6 +54,18 @@ fn reasons_are_told_on_request_and_what_would_pass_as_a_count_always() {
             Some("# incomplete: cycles: 1 of 2 parts have no count")
         );
     }
+    let short = Row {
+        count: Count::AtLeast(77),
+        ..sample::not_counted(Hardware::Cycles.into())
+    };
+    for extra in [false, true] {
+        let text = text(&short, extra);
+        let remark = text.lines().nth(1).unwrap_or_default();
+        assert!(
+            remark.starts_with("# at least: cycles: the kernel does not count"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,188 @@
+//! The calls that reach hwpmc(4) and processes, behind a trait, so that a simulated system can take their place.
+
+use nix::errno::Errno;
+
+use crate::abi::Class;
+
+/// A counter that the driver has given, by its id, which is opaque.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PmcId(
+    /// The id.
+    pub u32,
+);
+
+/// A request for a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// The class that is to count it.
+    pub class: Class,
+    /// The event select word.
+    pub select: u32,
+    /// `PMC_CAP_*`.
+    pub capabilities: u32,
+    /// The CPU to count on; `None` counts processes.
+    pub cpu: Option<u32>,
+    /// True if children of the process are counted too.
+    pub descendants: bool,
+}
+
+/// A class of counters that a machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassOfCounters {
+    /// The class.
+    pub class: Class,
+    /// The number of its counters.
+    pub counters: u32,
+    /// The bits of each.
+    pub width: u32,
+}
+
+/// The CPUs of a machine as the driver knows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// The driver's number of the kind of CPU (`enum pmc_cputype`).
+    pub cpu_type: u32,
+    /// The number of CPUs.
+    pub cpus: u32,
+    /// The classes.
+    pub classes: Vec<ClassOfCounters>,
+    /// True if CPUID reports AMD's six counters (`PerfCtrExtCore`).
+    pub has_amd_extended_counters: bool,
+}
+
+/// The state of a process or thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU, or waiting for one.
+    Running,
+    /// Waiting for something else, or stopped.
+    Asleep,
+    /// Ended, and not waited for.
+    Ended,
+}
+
+/// A process or one thread of it, as `sysctl kern.proc` reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// Its state.
+    pub state: State,
+    /// The number of times that it gave up a CPU: of a process, those of threads that have ended too.
+    pub switches: u64,
+    /// Nanoseconds on CPUs up to the last time that it gave one up.
+    pub cpu_time: u64,
+    /// Those of children of the process that it has waited for.
+    pub children_time: u64,
+    /// When the process was started: another process of the same id differs.
+    pub started: (i64, i64),
+    /// The real user, and true if a program has changed that: the driver may have taken its counters off then.
+    pub owner: (u32, bool),
+}
+
+/// The calls of hwpmc(4), and what is asked of the system about processes.
+///
+/// Ids are of this process alone: another that uses them, as a fork of this one, is refused.
+pub trait Driver: Send + Sync + 'static {
+    /// Returns the version of the module: `PMC_VERSION`.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn version(&self) -> Result<u32, Errno>;
+
+    /// Returns the CPUs and counters (`PMC_OP_GETCPUINFO`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn machine(&self) -> Result<Machine, Errno>;
+
+    /// Takes a counter (`PMC_OP_PMCALLOCATE`).
+    ///
+    /// # Errors
+    /// `EINVAL` if no counter of the class that is free counts it, `EPERM` if the user must not count CPUs; else the errno of
+    /// the call.
+    fn allocate(&self, request: &Request) -> Result<PmcId, Errno>;
+
+    /// Attaches a counter to a process (`PMC_OP_PMCATTACH`).
+    ///
+    /// # Errors
+    /// `ESRCH` if there is no such process, `EPERM` if it is another user's; else the errno of the call.
+    fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno>;
+
+    /// Sets what a counter that was not started has counted (`PMC_OP_PMCRW`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn set(&self, id: PmcId, value: u64) -> Result<(), Errno>;
+
+    /// Starts a counter (`PMC_OP_PMCSTART`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn start(&self, id: PmcId) -> Result<(), Errno>;
+
+    /// Reads a counter (`PMC_OP_PMCRW`). One that counts this process is read by a thread that started it, or has
+    /// [switched](Self::switch) since: FreeBSD 12 and 13 stop if its CPU has not loaded the counter.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn read(&self, id: PmcId) -> Result<u64, Errno>;
+
+    /// Has the calling thread give up its CPU and get one again.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn switch(&self) -> Result<(), Errno>;
+
+    /// Gives a counter back (`PMC_OP_PMCRELEASE`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn release(&self, id: PmcId) -> Result<(), Errno>;
+
+    /// Returns a process.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is none.
+    fn process(&self, pid: i32) -> Result<Task, Errno>;
+
+    /// Calls a function for each thread of a process, with its id.
+    ///
+    /// # Errors
+    /// `ESRCH` if there is no such process, `ENOMEM` if it has more threads than are looked at.
+    fn threads(&self, pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno>;
+
+    /// Returns the id of the calling thread.
+    fn own_thread(&self) -> i32;
+
+    /// Watches for forks of a process from now on.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno>;
+
+    /// Returns the CPU that the calling thread is on.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn current_cpu(&self) -> Result<u32, Errno>;
+
+    /// Returns the id of this process.
+    fn own_pid(&self) -> i32;
+
+    /// Returns nanoseconds that this process has been on CPUs until now.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn own_cpu_time(&self) -> Result<u64, Errno>;
+
+    /// Returns nanoseconds of a clock that goes on.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn wall_time(&self) -> Result<u64, Errno>;
+}
+
+/// A watch for forks of a process.
+pub trait Forks: Send {
+    /// Returns true if it has forked since the watch began.
+    fn has_forked(&mut self) -> bool;
+}

@@ -1,0 +1,181 @@
+//! Events in the words of the driver: the requests that can count one, in the order in which they are tried.
+
+use quipu_hal::{
+    Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter, FixedCounter,
+    Precision, ResolvedEvent, Result, SlotClass, X86Select,
+};
+
+use crate::abi::{
+    CAP_EDGE, CAP_INVERT, CAP_QUALIFIER, CAP_READ, CAP_SYSTEM, CAP_THRESHOLD, CAP_USER, Class,
+};
+use crate::driver::Request;
+
+/// An event with the requests that can count it.
+#[derive(Debug, Clone)]
+pub(crate) struct Countable {
+    /// Fixed counters first, which leaves the others free; `cpu` and `descendants` are yet to be set.
+    pub(crate) requests: Vec<Request>,
+    pub(crate) info: EventInfo,
+}
+
+/// The bits of a select word that the driver takes. It sets the others itself.
+const TAKEN: u64 = 0xffff
+    | X86Select::USER
+    | X86Select::KERNEL
+    | X86Select::EDGE
+    | X86Select::ANY_THREAD
+    | X86Select::INVERT
+    | 0xff << 24;
+/// Those that are its own: interrupts, the pin and the enable.
+const DRIVERS: u64 = X86Select::INTERRUPT | X86Select::PIN | X86Select::ENABLE;
+
+/// Those of the privilege levels.
+const LEVELS: u64 = X86Select::USER | X86Select::KERNEL;
+
+/// The words by which the driver knows the events of fixed counters, from that of instructions on (`iaf_allocate_pmc`).
+const FIXED: [u32; 4] = [0x00c0, 0x003c, 0x0300, 0x0400];
+
+/// Resolves an event.
+pub(crate) fn resolve(
+    map: &dyn EventMap,
+    member: &EventSpec,
+    classes: &[Class],
+) -> Result<Countable> {
+    let refused =
+        |kind, reason: &str| Err(Error::new(kind, format!("count {member}")).with_reason(reason));
+    let unsupported = |reason| refused(ErrorKind::UnsupportedFeature, reason);
+    if member.precision != Precision::Any {
+        return unsupported("precision is a matter of samples");
+    }
+    if member.overflow.is_some() {
+        return unsupported("hwpmc(4) sends no signal for overflows");
+    }
+    if !matches!(
+        member.event,
+        Event::Hardware(_) | Event::Cache(_) | Event::Raw(_) | Event::Named(_)
+    ) {
+        return refused(
+            ErrorKind::UnsupportedEvent,
+            "hwpmc(4) counts the events of the CPU's counters here",
+        );
+    }
+    if !member.filter.intersects(Filter::USER | Filter::KERNEL) {
+        return unsupported("it would count nothing: neither user nor kernel mode");
+    }
+    let resolved = map.resolve(&member.event, member.filter)?;
+    let requests = match requests(&resolved, classes) {
+        Ok(requests) => requests,
+        Err(reason) => return unsupported(reason),
+    };
+    if requests.is_empty() {
+        return refused(
+            ErrorKind::UnsupportedEvent,
+            "the driver has no counter of a class that counts it",
+        );
+    }
+    Ok(Countable {
+        requests,
+        info: resolved.info,
+    })
+}
+
+/// Returns the requests for what a map has found.
+fn requests(resolved: &ResolvedEvent, classes: &[Class]) -> Result<Vec<Request>, &'static str> {
+    let mut requests = Vec::new();
+    let (select, fixed) = match &resolved.encoding {
+        Encoding::X86(select) => {
+            if !select.extra.is_empty() {
+                return Err("hwpmc(4) does not set the extra register that it needs");
+            }
+            (Some(select.select), None)
+        }
+        Encoding::Fixed(fixed) => (general(*fixed), Some(*fixed)),
+        _ => return Ok(requests),
+    };
+    let is_amd = classes.contains(&Class::AMD);
+    // AMD's events have 12 bits, of which the driver of FreeBSD 12 takes the word as it is.
+    if select.is_some_and(|select| select & !(TAKEN | DRIVERS) != 0) {
+        return Err("it needs bits of the select register that hwpmc(4) does not set");
+    }
+    let by_fixed = match (fixed, select) {
+        (Some(fixed), _) if fixed.control & FixedCounter::ANY_THREAD == 0 => {
+            Some((fixed.index, levels(fixed)))
+        }
+        // The fixed counters have the same events as these words (Intel SDM, "Fixed-function Performance Counters").
+        (None, Some(select)) => match select & TAKEN & !LEVELS {
+            0xc0 => Some((0, select & LEVELS)),
+            0x3c => Some((1, select & LEVELS)),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some((index, levels)) = by_fixed
+        && classes.contains(&Class::INTEL_FIXED)
+        && let Some(word) = FIXED.get(usize::from(index))
+    {
+        requests.push(request(Class::INTEL_FIXED, word | levels as u32));
+    }
+    let class = if is_amd { Class::AMD } else { Class::INTEL };
+    let by_general = (0..64).any(|number| resolved.slots.contains(SlotClass::General, number));
+    if let (Some(select), true, true) = (
+        select,
+        by_general || fixed.is_some(),
+        classes.contains(&class),
+    ) {
+        requests.push(request(class, (select & TAKEN) as u32));
+    }
+    Ok(requests)
+}
+
+/// Returns the word of a programmable counter for the event of a fixed one, if there is one.
+fn general(fixed: FixedCounter) -> Option<u64> {
+    let event = match fixed.index {
+        0 => 0xc0,
+        1 => 0x3c,
+        _ => return None,
+    };
+    (fixed.control & FixedCounter::ANY_THREAD == 0).then_some(event | levels(fixed))
+}
+
+/// Returns a request for a counter of a class, whatever it counts.
+pub(crate) fn any(class: Class, cpu: Option<u32>) -> Request {
+    let cycles = if class == Class::AMD { 0x76 } else { 0x3c };
+    Request {
+        cpu,
+        ..request(class, cycles | X86Select::USER as u32)
+    }
+}
+
+fn levels(fixed: FixedCounter) -> u64 {
+    let mut levels = 0;
+    if fixed.control & FixedCounter::USER != 0 {
+        levels |= X86Select::USER;
+    }
+    if fixed.control & FixedCounter::KERNEL != 0 {
+        levels |= X86Select::KERNEL;
+    }
+    levels
+}
+
+fn request(class: Class, select: u32) -> Request {
+    let bits = u64::from(select);
+    let mut capabilities = CAP_READ;
+    let mut add = |is_set: bool, capability| {
+        if is_set {
+            capabilities |= capability;
+        }
+    };
+    add(bits & X86Select::USER != 0, CAP_USER);
+    add(bits & X86Select::KERNEL != 0, CAP_SYSTEM);
+    add(bits & X86Select::EDGE != 0, CAP_EDGE);
+    add(bits & X86Select::INVERT != 0, CAP_INVERT);
+    add(bits >> 24 & 0xff != 0, CAP_THRESHOLD);
+    add(class != Class::INTEL_FIXED, CAP_QUALIFIER);
+    Request {
+        class,
+        select,
+        capabilities,
+        cpu: None,
+        descendants: false,
+    }
+}

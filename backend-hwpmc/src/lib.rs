@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+#![deny(clippy::multiple_unsafe_ops_per_block)]
+
+mod abi;
+mod backend;
+mod driver;
+mod events;
+mod group;
+#[cfg(target_os = "freebsd")]
+mod sys;
+mod watch;
+
+pub use abi::Class;
+pub use backend::HwpmcBackend;
+pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
+pub use group::HwpmcGroup;
+#[cfg(target_os = "freebsd")]
+pub use sys::Hwpmc;

@@ -1,0 +1,197 @@
+//! FreeBSD's calls: the module's system call, `sysctl kern.proc`, kqueue(2) and clocks.
+
+mod forks;
+mod module;
+mod process;
+mod wire;
+
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
+
+use quipu_hal::{Error, ErrorKind};
+
+use self::wire::{
+    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, ModuleVersion, NEW_VALUE,
+    OLD_VALUE, PROCESS_COUNTING, ReadWrite, Release, SYSTEM_COUNTING, Start,
+};
+use crate::abi::Class;
+use crate::backend::os_error;
+use crate::driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Task};
+
+/// hwpmc(4) of this machine.
+#[derive(Debug)]
+pub struct Hwpmc {
+    call: module::Call,
+    version: u32,
+}
+
+impl Hwpmc {
+    /// Finds the module.
+    ///
+    /// # Errors
+    /// [`NoSuchDevice`](ErrorKind::NoSuchDevice) if it is not loaded.
+    pub fn open() -> quipu_hal::Result<Self> {
+        let find = || {
+            let call = module::Call::find()?;
+            let mut version = ModuleVersion::default();
+            call.make(&mut version)?;
+            let ModuleVersion(version) = version;
+            Ok(Self { call, version })
+        };
+        find().map_err(|errno: Errno| match errno {
+            Errno::ENOENT => Error::new(ErrorKind::NoSuchDevice, "use hwpmc(4)")
+                .with_reason("the module hwpmc is not loaded")
+                .with_hint("as root: kldload hwpmc"),
+            errno => os_error("use hwpmc(4)", errno),
+        })
+    }
+}
+
+impl Driver for Hwpmc {
+    fn version(&self) -> Result<u32, Errno> {
+        Ok(self.version)
+    }
+
+    fn machine(&self) -> Result<Machine, Errno> {
+        let mut info = CpuInfo {
+            cpu_type: 0,
+            cpus: 0,
+            counters: 0,
+            classes: 0,
+            class: Default::default(),
+        };
+        self.call.make(&mut info)?;
+        let known = info.class.iter().take(info.classes as usize);
+        Ok(Machine {
+            cpu_type: info.cpu_type,
+            cpus: info.cpus,
+            classes: known
+                .map(|class| ClassOfCounters {
+                    class: Class(class.class),
+                    counters: class.counters,
+                    width: class.width,
+                })
+                .collect(),
+            has_amd_extended_counters: has_amd_extended_counters(),
+        })
+    }
+
+    fn allocate(&self, request: &Request) -> Result<PmcId, Errno> {
+        let mut flags = 0;
+        if request.descendants {
+            flags |= DESCENDANTS;
+        }
+        if self.version >> 24 >= 10 {
+            flags |= EVENT_IN_WORDS;
+        }
+        let mut allocate = Allocate {
+            capabilities: request.capabilities,
+            cpu: request.cpu.unwrap_or(ANY_CPU),
+            class: request.class.0,
+            flags,
+            mode: match request.cpu {
+                Some(_) => SYSTEM_COUNTING,
+                None => PROCESS_COUNTING,
+            },
+            words: [request.select.into(), 0, 0, 0],
+            ..Allocate::default()
+        };
+        self.call.make(&mut allocate)?;
+        Ok(PmcId(allocate.id))
+    }
+
+    fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno> {
+        let mut attach = Attach { id: id.0, pid };
+        self.call.make(&mut attach)
+    }
+
+    fn set(&self, id: PmcId, value: u64) -> Result<(), Errno> {
+        self.call.make(&mut ReadWrite {
+            flags: NEW_VALUE,
+            id: id.0,
+            value,
+        })
+    }
+
+    fn start(&self, id: PmcId) -> Result<(), Errno> {
+        self.call.make(&mut Start(id.0))
+    }
+
+    fn read(&self, id: PmcId) -> Result<u64, Errno> {
+        let mut read = ReadWrite {
+            flags: OLD_VALUE,
+            id: id.0,
+            value: 0,
+        };
+        self.call.make(&mut read)?;
+        Ok(read.value)
+    }
+
+    fn switch(&self) -> Result<(), Errno> {
+        // A thread that is preempted may be chosen again, without a switch; one that sleeps is not.
+        let sleeps = || getrusage(UsageWho::RUSAGE_THREAD).map(|u| u.voluntary_context_switches());
+        let before = sleeps()?;
+        while sleeps()? == before {
+            thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
+    }
+
+    fn release(&self, id: PmcId) -> Result<(), Errno> {
+        self.call.make(&mut Release(id.0))
+    }
+
+    fn process(&self, pid: i32) -> Result<Task, Errno> {
+        process::task(pid)
+    }
+
+    fn threads(&self, pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno> {
+        process::threads(pid, each)
+    }
+
+    fn own_thread(&self) -> i32 {
+        process::own_thread()
+    }
+
+    fn watch_forks(&self, pid: i32) -> Result<Box<dyn Forks>, Errno> {
+        Ok(Box::new(forks::Watch::begin(pid)?))
+    }
+
+    fn current_cpu(&self) -> Result<u32, Errno> {
+        let cpu = nix::sched::sched_getcpu()?;
+        u32::try_from(cpu).map_err(|_| Errno::EINVAL)
+    }
+
+    fn own_pid(&self) -> i32 {
+        std::process::id().cast_signed()
+    }
+
+    fn own_cpu_time(&self) -> Result<u64, Errno> {
+        nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+    }
+
+    fn wall_time(&self) -> Result<u64, Errno> {
+        nanoseconds(ClockId::CLOCK_MONOTONIC)
+    }
+}
+
+fn nanoseconds(clock: ClockId) -> Result<u64, Errno> {
+    let time = Duration::from(clock_gettime(clock)?);
+    u64::try_from(time.as_nanos()).map_err(|_| Errno::EOVERFLOW)
+}
+
+/// Returns true if CPUID reports `PerfCtrExtCore` (leaf 0x80000001, ECX bit 23).
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fn has_amd_extended_counters() -> bool {
+    let extended = raw_cpuid::CpuId::new().get_extended_processor_and_feature_identifiers();
+    extended.is_some_and(|features| features.has_perf_cntr_extensions())
+}
+
+#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+fn has_amd_extended_counters() -> bool {
+    false
+}

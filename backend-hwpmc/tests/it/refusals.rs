@@ -1,0 +1,173 @@
+//! Refusals, and their reasons.
+
+use quipu_hal::{
+    Attributes, Backend, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, RawEvent, Software,
+    Target,
+};
+use quipu_hwpmc::{Class, ClassOfCounters};
+
+use crate::events::backend;
+use crate::simulated::{Sim, own};
+
+/// Returns the kind, the member and the text of a refusal.
+fn refusal(sim: &Sim, spec: &GroupSpec, target: &Target) -> (ErrorKind, Option<usize>, String) {
+    let backend = backend(sim).expect("a backend");
+    let before = sim.lock().taken();
+    let error = backend
+        .open(spec, target)
+        .map(drop)
+        .expect_err("it is refused");
+    assert_eq!(sim.lock().taken(), before, "counters are given back");
+    (error.kind(), error.member(), format!("{error:#}"))
+}
+
+fn single() -> GroupSpec {
+    GroupSpec::single(Hardware::Instructions)
+}
+
+#[test]
+fn machines_without_such_counters_are_refused() {
+    let refused = |sim: &Sim| backend(sim).map(drop).expect_err("it is refused");
+    let sim = Sim::new();
+    sim.lock().version = 0x0b00_0000;
+    assert!(
+        refused(&sim)
+            .to_string()
+            .ends_with("its version is 11.0, and those of FreeBSD 12 to 14 are known: 9 and 10")
+    );
+    let sim = Sim::new();
+    sim.lock().machine.classes.clear();
+    assert_eq!(refused(&sim).kind(), ErrorKind::NoSuchDevice);
+    let sim = Sim::new();
+    sim.lock().machine.cpu_type = 1;
+    sim.lock().machine.classes = vec![ClassOfCounters {
+        class: Class::AMD,
+        counters: 6,
+        width: 48,
+    }];
+    assert!(refused(&sim).to_string().contains("PerfCtrExtCore"));
+    sim.lock().machine.has_amd_extended_counters = true;
+    assert!(backend(&sim).is_ok());
+    sim.lock().machine.classes[0].width = 40;
+    let narrow = refused(&sim).to_string();
+    assert!(narrow.contains("counters of 40 bits"), "{narrow}");
+}
+
+/// The driver writes values at switches: a counter that does not take them whole counts no process.
+#[test]
+fn counters_that_lose_values_count_no_process() {
+    let sim = Sim::new();
+    sim.lock().kept_bits = 31;
+    sim.lock().is_root = true;
+    let branches = GroupSpec::single(Hardware::Branches);
+    for target in [Target::CurrentThread, Target::Process(own())] {
+        let (kind, member, text) = refusal(&sim, &branches, &target);
+        assert_eq!((kind, member), (ErrorKind::UnsupportedFeature, Some(0)));
+        assert!(text.contains("take 32 bits"), "{text}");
+    }
+    let backend = backend(&sim).expect("a backend");
+    let opens = |spec: &GroupSpec, target| backend.open(spec, &target).is_ok();
+    assert!(opens(&branches, Target::Cpu(0)));
+    // A fixed counter is written whole.
+    assert!(opens(&single(), Target::CurrentThread));
+    let twice = GroupSpec::new(vec![Hardware::Instructions; 2]);
+    assert!(!opens(&twice, Target::CurrentThread));
+}
+
+#[test]
+fn targets_and_attributes_that_it_has_not_are_refused() {
+    let sim = Sim::new();
+    let kind = |spec: &GroupSpec, target: Target| refusal(&sim, spec, &target).0;
+    assert_eq!(
+        kind(&single(), Target::Process(9_999)),
+        ErrorKind::NoSuchTarget
+    );
+    assert_eq!(kind(&single(), Target::Cpu(2)), ErrorKind::NoSuchTarget);
+    for cpu in [Target::Cpu(1), Target::CurrentCpu] {
+        let (denied, _, text) = refusal(&sim, &single(), &cpu);
+        assert_eq!(denied, ErrorKind::NoPermission);
+        assert!(
+            text.contains("security.bsd.unprivileged_syspmcs=1"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        kind(&GroupSpec::default(), Target::CurrentThread),
+        ErrorKind::InvalidConfiguration
+    );
+    for attributes in [
+        Attributes::default().with_exclusive(true),
+        Attributes::default().with_remove_on_exec(true),
+        Attributes::default().with_enable_on_exec(true),
+    ] {
+        let spec = single().with_attributes(attributes);
+        assert_eq!(
+            kind(&spec, Target::Process(own())),
+            ErrorKind::UnsupportedFeature
+        );
+    }
+    let software = GroupSpec::single(Software::PageFaults);
+    assert_eq!(
+        kind(&software, Target::CurrentThread),
+        ErrorKind::UnsupportedEvent
+    );
+    // The driver takes 32 bits of the select register.
+    let in_transaction = GroupSpec::single(RawEvent::new(0xc0 | 1 << 32));
+    assert_eq!(
+        kind(&in_transaction, Target::CurrentThread),
+        ErrorKind::UnsupportedFeature
+    );
+}
+
+#[test]
+fn a_group_for_which_there_is_no_room_is_refused_by_its_member() {
+    let sim = Sim::new();
+    let of = |members: usize| GroupSpec::new(vec![Hardware::Instructions; members]);
+    // One fixed counter and one programmable one count instructions.
+    let (kind, member, _) = refusal(&sim, &of(3), &Target::CurrentThread);
+    assert_eq!((kind, member), (ErrorKind::TooManyEvents, Some(2)));
+    let backend = backend(&sim).expect("a backend");
+    let held = backend.open(&of(2), &Target::CurrentThread).expect("two");
+    let (kind, member, _) = refusal(&sim, &of(1), &Target::CurrentThread);
+    assert_eq!((kind, member), (ErrorKind::Busy, Some(0)));
+    drop(held);
+    assert_eq!(sim.lock().taken(), 0);
+}
+
+#[test]
+fn levels_are_those_of_the_filter() {
+    let sim = Sim::new();
+    let backend = backend(&sim).expect("a backend");
+    let kernel =
+        EventSpec::new(Hardware::Branches).with_filter(Filter::all().with_levels(Filter::KERNEL));
+    assert!(
+        backend
+            .open(&GroupSpec::from(kernel), &Target::CurrentThread)
+            .is_ok()
+    );
+    assert_eq!(sim.lock().asked, Some((0x0002_00c4, 0x124)));
+}
+
+/// While other threads run, a process is not the calling thread.
+#[test]
+fn a_thread_is_not_read_when_others_have_run() {
+    let sim = Sim::new();
+    let backend = backend(&sim).expect("a backend");
+    let mut group = backend
+        .open(&single(), &Target::CurrentThread)
+        .expect("it has one thread");
+    let mut buf = group.read_buf();
+    group.read(&mut buf).expect("it reads");
+    let other = sim.lock().spawn(own());
+    assert_eq!(
+        refusal(&sim, &single(), &Target::CurrentThread).0,
+        ErrorKind::UnsupportedFeature
+    );
+    sim.lock().end(own(), other);
+    let refused = group.read(&mut buf).expect_err("another thread has run");
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    let mut later = backend
+        .open(&single(), &Target::CurrentThread)
+        .expect("it has one thread again");
+    later.read(&mut buf).expect("it reads");
+}
