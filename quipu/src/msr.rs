@@ -19,7 +19,7 @@ pub type MsrBackend = VirtualPmu<MsrPmu<SystemMsr>>;
 /// [`runtime_directory`]. Nothing is written before a group is opened.
 ///
 /// # Errors
-/// As [`MsrPmu::new`]; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) on a hybrid
+/// As [`MsrPmu::new`]; [`UnsupportedFeature`](quipu_hal::ErrorKind::UnsupportedFeature) on a hybrid
 /// CPU, whose core types have different registers, or one that the event database does not know.
 pub fn open() -> Result<MsrBackend> {
     open_with(NativeEvents::this(), options())

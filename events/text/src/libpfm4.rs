@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn hardware_events_in_any_case_are_no_caches() {
         for (name, event) in [
-            ("BRANCHES", quipu_hal::Hardware::Branches),
-            ("Branch-Misses", quipu_hal::Hardware::BranchMisses),
-            ("CPU-CYCLES", quipu_hal::Hardware::Cycles),
+            ("BRANCHES", Hardware::Branches),
+            ("Branch-Misses", Hardware::BranchMisses),
+            ("CPU-CYCLES", Hardware::Cycles),
         ] {
             assert_eq!(Event::generalized(name), None, "{name}");
             assert_eq!(in_any_case(name), Some(event.into()), "{name}");
