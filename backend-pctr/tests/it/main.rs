@@ -12,5 +12,4 @@ mod sharing;
 mod simulated_pctr;
 mod support;
 mod user_mode;
-mod witnesses;
 mod zeroed;

@@ -255,7 +255,7 @@ impl Schedule {
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let all_at_once = at.pmu.gating() == Gating::Shared;
-        let (matching, in_use) = loop {
+        let matching = loop {
             let in_use = at.pmu.in_use(at.cpu);
             let matching = self.plan(at, in_use, &mut scratch.next);
             self.compare(at, &mut scratch, &matching);
@@ -267,7 +267,7 @@ impl Schedule {
             // Who stops a counter may find that another process has set it since.
             let taken = at.pmu.in_use(at.cpu).taken & !in_use.taken;
             if scratch.leaving.is_empty() || taken == 0 {
-                break (matching, in_use);
+                break matching;
             }
             scratch.clear();
         };
@@ -286,7 +286,6 @@ impl Schedule {
         for groups in batches(&arriving, all_at_once) {
             start_groups(at, groups, fresh, &mut scratch);
         }
-        self.place_witnesses(at, in_use, &matching, &arriving);
         self.placed.clear();
         let on = scratch.next.iter().filter(|group| group.is_active());
         self.placed.extend(on.cloned());
