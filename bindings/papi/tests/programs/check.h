@@ -2,11 +2,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <link.h>
 #include <papi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <link.h>
+#endif
 
 #define CHECK(actual, wanted)                                                                          \
     do {                                                                                               \
@@ -17,6 +19,7 @@
         }                                                                                              \
     } while (0)
 
+#ifdef __linux__
 static int map_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -35,6 +38,7 @@ static __attribute__((constructor)) void map_code(void)
 {
     dl_iterate_phdr(map_object, NULL);
 }
+#endif
 
 /* Touches pages that were never touched, each a page fault. */
 static inline void fault(int pages)
