@@ -121,14 +121,21 @@ impl Count {
         )
     }
 
-    /// Returns the count as a lower bound, if it is exact; others are no facts already.
+    /// Returns an exact count as a lower bound, if it is one; others are no facts already.
     #[inline]
     #[must_use]
-    pub const fn at_least(self) -> Self {
+    pub const fn bounded(self, is_lower_bound: bool) -> Self {
         match self {
-            Self::Exact(value) => Self::AtLeast(value),
+            Self::Exact(value) if is_lower_bound => Self::AtLeast(value),
             other => other,
         }
+    }
+
+    /// Returns true if the value is a lower bound.
+    #[inline]
+    #[must_use]
+    pub const fn is_lower_bound(self) -> bool {
+        matches!(self, Self::AtLeast(_))
     }
 
     /// Returns true if there is a value, and it covers every part of the target.

@@ -122,13 +122,9 @@ impl Reading {
     #[must_use]
     #[inline]
     pub const fn count(&self) -> Count {
-        if self.has_jumped() {
-            return Count::Jumped;
-        }
-        let count = scale(self.value, self.time_enabled, self.time_running);
-        match self.at_least {
-            true => count.at_least(),
-            false => count,
+        match self.has_jumped() {
+            true => Count::Jumped,
+            false => scale(self.value, self.time_enabled, self.time_running).bounded(self.at_least),
         }
     }
 

@@ -105,8 +105,7 @@ impl Sum {
         let parts = self.counted + self.missing;
         match Count::of_parts(self.value, self.estimated, self.missing, parts) {
             Count::NotCounted if self.jumped => Count::Jumped,
-            count if self.at_least => count.at_least(),
-            count => count,
+            count => count.bounded(self.at_least),
         }
     }
 }

@@ -118,7 +118,7 @@ impl Preset {
                 let total = total_of(term);
                 of_part[term] = total.value().unwrap_or(0);
                 is_estimate |= total.is_estimate();
-                is_lower_bound |= matches!(total, Count::AtLeast(_));
+                is_lower_bound |= total.is_lower_bound();
                 (!total.is_complete()).then_some((term, total))
             });
             if let Some(of_term) = incomplete {
@@ -158,10 +158,7 @@ impl Preset {
         match self.value(sums) {
             Ok(value) => {
                 let count = Count::of_parts(value, estimated, missing, counted + missing);
-                Ok(match is_lower_bound {
-                    true => count.at_least(),
-                    false => count,
-                })
+                Ok(count.bounded(is_lower_bound))
             }
             Err(why) => Err(NoValue {
                 reason: self.explained(&why, sums, estimated),

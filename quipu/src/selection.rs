@@ -300,16 +300,24 @@ mod tests {
         );
     }
 
-    #[test]
+    /// Returns a machine with a file that lists backends for its CPU.
     #[cfg(target_os = "linux")]
-    fn a_file_may_prefer_another_backend() {
+    fn machine_that_lists(backends: &str) -> Machine {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let text = "[[cpu]]\nid = \"amd-zen4\"\nbackends = { linux = [\"msr\", \"linux\"] }\n";
+        let text = format!("[[cpu]]\nid = \"amd-zen4\"\nbackends = {{ linux = [{backends}] }}\n");
         std::fs::write(file.path(), text).unwrap();
         let native = NativeEvents::new()
             .for_cpu("amd-zen4")
             .with_file(file.path());
-        let machine = Machine::with_native_events(Arc::new(native));
+        // It is read before the file is gone.
+        native.database().unwrap();
+        Machine::with_native_events(Arc::new(native))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_may_prefer_another_backend() {
+        let machine = machine_that_lists(r#""msr", "linux""#);
         let selection = machine.selection();
         assert_eq!(selection.cpus().unwrap()[0].prefers, ["msr", "linux"]);
         let first = &selection.backends()[0];
@@ -319,13 +327,7 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", feature = "posix"))]
     fn posix_is_not_said_to_count_with_counters_where_a_file_lists_it() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let text = "[[cpu]]\nid = \"amd-zen4\"\nbackends = { linux = [\"posix\"] }\n";
-        std::fs::write(file.path(), text).unwrap();
-        let native = NativeEvents::new()
-            .for_cpu("amd-zen4")
-            .with_file(file.path());
-        let machine = Machine::with_native_events(Arc::new(native));
+        let machine = machine_that_lists(r#""posix""#);
         let selection = machine.selection();
         let posix = &selection.backends()[0];
         assert_eq!(

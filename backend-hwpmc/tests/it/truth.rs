@@ -152,15 +152,21 @@ proptest! {
     }
 }
 
-/// A program that runs alone from a sleep to its end is counted exactly.
-#[test]
-fn a_command_of_one_thread_is_exact() {
+/// Returns a command that sleeps, with its children counted.
+fn command() -> (Sim, i32, Box<dyn Group>) {
     let sim = Sim::new();
     let backend = backend(&sim).expect("a backend");
     let pid = sim.lock().asleep();
     let spec = GroupSpec::single(Hardware::Instructions)
         .with_attributes(Attributes::default().with_inherit(true));
-    let mut group = backend.open(&spec, &Target::Process(pid)).expect("a group");
+    let group = backend.open(&spec, &Target::Process(pid)).expect("a group");
+    (sim, pid, group)
+}
+
+/// A program that runs alone from a sleep to its end is counted exactly.
+#[test]
+fn a_command_of_one_thread_is_exact() {
+    let (sim, pid, mut group) = command();
     let mut buf = group.read_buf();
     let mut system = sim.lock();
     system.wake(pid, pid);
@@ -182,12 +188,7 @@ fn a_command_of_one_thread_is_exact() {
 #[test]
 fn first_turns_are_missed_and_it_says_so() {
     for fork in [false, true] {
-        let sim = Sim::new();
-        let backend = backend(&sim).expect("a backend");
-        let pid = sim.lock().asleep();
-        let spec = GroupSpec::single(Hardware::Instructions)
-            .with_attributes(Attributes::default().with_inherit(true));
-        let mut group = backend.open(&spec, &Target::Process(pid)).expect("a group");
+        let (sim, pid, mut group) = command();
         let mut system = sim.lock();
         system.wake(pid, pid);
         system.work(pid, pid, 100);

@@ -206,7 +206,7 @@ impl Notes {
                 ),
             );
         }
-        if let Count::AtLeast(_) = row.count {
+        if row.count.is_lower_bound() {
             self.add("at least", &row.name, LOWER_BOUND);
         }
         if let Some(how) = &row.disturbance {

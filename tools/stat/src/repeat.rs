@@ -167,10 +167,7 @@ fn worst(a: Count, b: Count) -> Count {
             let missing = a.missing().max(b.missing());
             let parts = parts(a).max(parts(b));
             let mean = Count::of_parts(value, a.is_estimate() || b.is_estimate(), missing, parts);
-            match may_lack(a) || may_lack(b) {
-                true => mean.at_least(),
-                false => mean,
-            }
+            mean.bounded(a.is_lower_bound() || b.is_lower_bound())
         }
         (Some(_), None) => a,
         (None, _) => b,
@@ -180,16 +177,8 @@ fn worst(a: Count, b: Count) -> Count {
 /// Returns the count with another value.
 fn with_value(count: Count, value: f64) -> Count {
     let value = value.round() as u128;
-    let other = Count::of_parts(value, count.is_estimate(), count.missing(), parts(count));
-    match may_lack(count) {
-        true => other.at_least(),
-        false => other,
-    }
-}
-
-/// Returns true if a stretch of the target may lack in a count.
-fn may_lack(count: Count) -> bool {
-    matches!(count, Count::AtLeast(_))
+    Count::of_parts(value, count.is_estimate(), count.missing(), parts(count))
+        .bounded(count.is_lower_bound())
 }
 
 /// Returns the number of parts that a count covers, if some are missing.

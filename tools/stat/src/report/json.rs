@@ -153,7 +153,7 @@ fn more(row: &Row) -> Extra<'_> {
         backend: row.backend,
         estimate: row.count.is_estimate(),
         missing_parts: Some(row.count.missing()).filter(|missing| *missing > 0),
-        at_least: matches!(row.count, Count::AtLeast(_)),
+        at_least: row.count.is_lower_bound(),
         core_types: cores
             .map(|(core, count)| (core.as_str(), value(row, *count)))
             .collect(),

@@ -81,7 +81,7 @@ pub fn notes(out: &mut String, report: &Report, layout: Layout) {
 }
 
 fn is_marked(row: &Row) -> bool {
-    let of_estimate = |metric: &Metric| metric.uncertain && !matches!(row.count, Count::AtLeast(_));
+    let of_estimate = |metric: &Metric| metric.uncertain && !row.count.is_lower_bound();
     row.count.is_estimate() || row.metric.as_ref().is_some_and(of_estimate)
 }
 
