@@ -35,9 +35,12 @@ pub(crate) fn are_urgent() -> bool {
     [SIGTERM, SIGHUP].contains(&(last as i32)) || COUNTED.load(Ordering::Relaxed) >= 2
 }
 
-/// Counts signals, waiting for one if none has arrived.
+/// Counts signals, waiting for one if none has arrived. Fails if none can arrive any more.
 fn count(mut bytes: &UnixStream) -> io::Result<()> {
     let read = bytes.read(&mut [0; 8])?;
+    if read == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
     COUNTED.fetch_add(read, Ordering::Relaxed);
     Ok(())
 }
@@ -78,7 +81,6 @@ impl Signals {
             wake: Arc::new(wake),
             passed_on: None,
         };
-        ARRIVED.get_or_init(|| (Arc::clone(&signals.last), Arc::clone(&signals.wake)));
         for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
             // As nohup(1) has it, and then the command ignores it too. Shells without job control have SIGINT ignored in
             // the background, where it is meant for those who read a terminal.
@@ -89,6 +91,7 @@ impl Signals {
             pipe::register(signal, waker.try_clone()?)?;
         }
         flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        ARRIVED.get_or_init(|| (Arc::clone(&signals.last), Arc::clone(&signals.wake)));
         Ok(signals)
     }
 
@@ -157,6 +160,14 @@ fn is_in_foreground() -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    /// As when the handlers could not all be installed: whoever counts all that have arrived comes to an end.
+    #[test]
+    fn no_signal_is_counted_where_none_can_arrive() {
+        let (wake, waker) = UnixStream::pair().unwrap();
+        drop(waker);
+        assert_eq!(count(&wake).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
 
     /// Rust ignores SIGPIPE in every program, and has a handler of SIGSEGV.
     #[test]
