@@ -325,7 +325,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         )
     }
 
-    /// Makes counter 0 of a P6, which is not to count, gate the other: set to its enable bit alone it counts
+    /// Makes counter 0 of a P6 gate the other, if it does not count: set to its enable bit alone it counts
     /// nothing. A function that another program has set there gates as well, and is left alone.
     fn open_gate(&self, cpu: u32) -> Result<()> {
         let state = self.cpu(cpu)?;
@@ -340,7 +340,7 @@ impl<D: PctrDevice> PctrPmu<D> {
                 return Ok(());
             }
         }
-        if state.word(0) != ENABLE {
+        if state.word(0) & ENABLE == 0 {
             self.set_on(cpu, 0, ENABLE)?;
         }
         Ok(())

@@ -12,7 +12,7 @@ mod table_map;
 mod virtual_pmu;
 
 pub use clock::{Clock, ManualClock, MonotonicClock};
-pub use pmu::{Access, Gating, InUse, Pmu, Slot};
+pub use pmu::{Access, InUse, Pmu, Slot};
 pub use sim::{Rate, Script, SimEvent, SimModel, SimOperation, SimPmu, SimRegister, SimSelect};
 pub use table_map::TableMap;
 pub use virtual_pmu::{Rotation, Scheduling, VirtualGroup, VirtualPmu};

@@ -39,7 +39,7 @@ use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotClass, SlotSet};
 /// use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotSet};
-/// use quipu_pmu::{Access, Gating, Pmu, Slot};
+/// use quipu_pmu::{Access, Pmu, Slot};
 ///
 /// #[derive(Default)]
 /// struct Ticks(AtomicU64);
@@ -56,9 +56,6 @@ use quipu_hal::{Encoding, Error, Result, Simultaneity, SlotClass, SlotSet};
 ///     }
 ///     fn current_cpu(&self) -> Result<u32> {
 ///         Ok(0)
-///     }
-///     fn gating(&self) -> Gating {
-///         Gating::PerSlot
 ///     }
 ///     fn access(&self) -> Access {
 ///         Access::AnyThread
@@ -115,9 +112,6 @@ pub trait Pmu: Send + Sync + 'static {
     /// # Errors
     /// When it cannot be found out.
     fn current_cpu(&self) -> Result<u32>;
-
-    /// Returns the enables: one for each slot, or one for all.
-    fn gating(&self) -> Gating;
 
     /// Returns the threads that may call.
     fn access(&self) -> Access;
@@ -199,16 +193,14 @@ pub trait Pmu: Send + Sync + 'static {
     fn clear(&self, cpu: u32, slot: usize) -> Result<()>;
 
     /// Starts programmed slots, simultaneously where the hardware can, and stores the raw value each
-    /// starts from. With [`Gating::Shared`] `slots` is everything that is to count on the CPU, and
-    /// what else was started here must not count; a slot that was never programmed is left to others. Free-running
-    /// slots are not gated: where there are only such in `slots`, the others go on as they are.
+    /// starts from. Others that were started go on counting, also where one enable gates all: that is set with the
+    /// first and kept up to the last.
     ///
     /// # Errors
     /// When the system refuses; some of the slots may count then, and are stopped.
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()>;
 
-    /// Stops slots and stores the raw value each stopped at. With [`Gating::Shared`] `slots` is
-    /// everything that counts on the CPU, or free-running slots alone, and the others go on.
+    /// Stops slots and stores the raw value each stopped at; others that were started go on counting.
     ///
     /// # Errors
     /// When the system refuses, or [`Interference`](quipu_hal::ErrorKind::Interference); the raw values
@@ -367,17 +359,6 @@ impl fmt::Display for Slot {
             other => write!(f, "{other:?} counter {}", self.number),
         }
     }
-}
-
-/// The enables of a PMU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Gating {
-    /// Each slot has its own enable.
-    PerSlot,
-    /// One enable gates all slots of a CPU but the free-running ones, as that of counter 0 does on the P6
-    /// (pctr(4)). To change one slot the virtual PMU stops all and starts all again.
-    Shared,
 }
 
 /// The threads that may drive a PMU.

@@ -23,7 +23,7 @@ use quipu_hal::{CounterBank, CpuModel, Error, ErrorKind, EventMap, Filter, Resul
 use self::fault::Faults;
 use self::register::Register;
 use crate::sequence::Sequence;
-use crate::{Access, Clock, Gating, ManualClock, Slot, TableMap};
+use crate::{Access, Clock, ManualClock, Slot, TableMap};
 
 /// Description of a [`SimPmu`].
 ///
@@ -34,8 +34,6 @@ pub struct SimModel {
     pub slots: Vec<Slot>,
     /// The numbers of the CPUs.
     pub cpus: Vec<u32>,
-    /// Its enables: one for each slot, or one for all.
-    pub gating: Gating,
     /// The threads that may drive it.
     pub access: Access,
     /// Its events.
@@ -45,13 +43,11 @@ pub struct SimModel {
 }
 
 impl Default for SimModel {
-    /// Four general counters of 48 bits on CPUs 0 and 1, each with its own enable, driven by any
-    /// thread, with the [ready-made events](SimEvent::ready_made).
+    /// Four general counters of 48 bits on CPUs 0 and 1, driven by any thread, with the [ready-made events](SimEvent::ready_made).
     fn default() -> Self {
         Self {
             slots: (0..4).map(|number| Slot::general(number, 48)).collect(),
             cpus: vec![0, 1],
-            gating: Gating::PerSlot,
             access: Access::AnyThread,
             events: SimEvent::ready_made(),
             look_interval: None,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
 use quipu_pmu::assign::MAX_SLOTS;
-use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
+use quipu_pmu::{Access, InUse, Pmu, Slot};
 
 use super::{Acquired, CpuCounters, MsrPmu, TIME_STAMP};
-use crate::layout::{Counter, Gate};
+use crate::layout::Counter;
 use crate::{MsrBus, address};
 
 /// The interval at which registers are verified that are not read. It takes about twice as long as
@@ -98,13 +98,6 @@ impl<B: MsrBus> Pmu for MsrPmu<B> {
 
     fn current_cpu(&self) -> Result<u32> {
         self.bus().current_cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        match self.layout.gate {
-            Gate::First => Gating::Shared,
-            Gate::Cesr | Gate::Each | Gate::Global(_) => Gating::PerSlot,
-        }
     }
 
     fn access(&self) -> Access {

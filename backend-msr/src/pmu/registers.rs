@@ -112,7 +112,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         }
         taken.counting[slot] = false;
         taken.words[slot] = word;
-        self.set(taken, slot, self.standing(word))
+        self.set(taken, slot, self.standing(taken, slot))
     }
 
     /// Sets a counter to the value from which it counts.
@@ -152,28 +152,31 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         Ok(())
     }
 
-    /// Starts all counters of a CPU whose counter 0 gates the others.
+    /// Starts counters of a CPU whose counter 0 gates the others: the others first, so that all of them start with
+    /// the gate if it was closed.
     fn start_first(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<()> {
         let Some(first) = self.first() else {
             return Ok(());
         };
-        for slot in 0..self.counters.len() {
-            let counts = slots.contains(&slot);
-            let word = if counts {
-                self.standing(taken.words[slot])
-            } else {
-                0
-            };
-            if slot != first && taken.written[slot] != word {
-                self.set(taken, slot, word)?;
-            }
+        for &slot in slots.iter().filter(|&&slot| slot != first) {
+            self.set(taken, slot, taken.words[slot] & !X86Select::ENABLE)?;
         }
-        let word = if slots.contains(&first) {
-            taken.words[first]
-        } else {
-            0
-        };
-        self.set(taken, first, word | X86Select::ENABLE)
+        if slots.contains(&first) {
+            self.set(taken, first, taken.words[first] | X86Select::ENABLE)?;
+        } else if !taken.counting[first] && taken.written[first] != X86Select::ENABLE {
+            self.set(taken, first, X86Select::ENABLE)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the control of the counter that gates the others while it does not count itself: the gate stays open
+    /// for those that go on when `slots` stop.
+    fn gate_word(&self, taken: &SavedRegisters, first: usize, slots: &[usize]) -> u64 {
+        let goes_on = |slot: usize| slot != first && taken.counting[slot] && !slots.contains(&slot);
+        match (0..self.counters.len()).any(goes_on) {
+            true => X86Select::ENABLE,
+            false => 0,
+        }
     }
 
     /// Stops counters, or fails with interference if another program changed them.
@@ -229,7 +232,7 @@ impl<B: MsrBus> CpuCounters<'_, B> {
                 if held != taken.written[slot] {
                     return Ok(Some(slot));
                 }
-                self.set(taken, slot, self.standing(taken.words[slot]))?;
+                self.set(taken, slot, self.standing(taken, slot))?;
                 Ok(None)
             });
             // All are stopped, and the first error is returned.
@@ -238,19 +241,29 @@ impl<B: MsrBus> CpuCounters<'_, B> {
         changed
     }
 
+    /// Closes the gate if nothing else goes on, which stops all at once.
     fn stop_first(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<Option<usize>> {
         let Some(first) = self.first() else {
             return Ok(None);
         };
         let held = self.control(&self.counters[first])?;
         let expected = taken.written[first];
-        if held == expected {
-            self.set(taken, first, expected & !X86Select::ENABLE)?;
+        let gate = self.gate_word(taken, first, slots);
+        let stays = taken.counting[first] && !slots.contains(&first);
+        if held == expected && !stays && held != gate {
+            self.set(taken, first, gate)?;
         }
         if held != expected || !self.counters[first].enabled(expected) {
             return Ok(Some(first));
         }
-        self.changed_control(taken, slots.iter().copied().filter(|&slot| slot != first))
+        let mut changed = None;
+        for &slot in slots.iter().filter(|&&slot| slot != first) {
+            match self.control(&self.counters[slot])? == taken.written[slot] {
+                true => self.set(taken, slot, 0)?,
+                false => changed = changed.or(Some(slot)),
+            }
+        }
+        Ok(changed)
     }
 
     fn stop_cesr(&self, taken: &mut SavedRegisters, slots: &[usize]) -> Result<Option<usize>> {
@@ -403,9 +416,13 @@ impl<B: MsrBus> CpuCounters<'_, B> {
     }
 
     /// Returns the control of a counter that is programmed and does not count.
-    fn standing(&self, word: u64) -> u64 {
+    fn standing(&self, taken: &SavedRegisters, slot: usize) -> u64 {
+        let word = taken.words[slot];
+        let some_count = taken.counting.contains(&true);
         match self.gate {
             Gate::Global(_) => word,
+            Gate::First if some_count && self.first() == Some(slot) => X86Select::ENABLE,
+            Gate::First if some_count => 0,
             Gate::Each | Gate::First => word & !X86Select::ENABLE,
             Gate::Cesr => 0,
         }

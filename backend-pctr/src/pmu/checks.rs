@@ -31,7 +31,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         }
     }
 
-    /// Returns the first counter whose function is not what it was set to, and that function.
+    /// Returns the first counter whose function is not what it was set to, and that function. It may have been found
+    /// when another event was read, of which counter 0 is the gate.
     pub(super) fn other_function(
         &self,
         state: &CpuState,
@@ -43,7 +44,9 @@ impl<D: PctrDevice> PctrPmu<D> {
         (0..self.counters)
             .filter(ours)
             .map(|counter| (counter, self.function(status, counter)))
-            .find(|&(counter, now)| now != state.word(counter))
+            .find(|&(counter, now)| {
+                now != state.word(counter) || slots.contains(&counter) && state.is_lost(counter)
+            })
     }
 
     /// Refuses a status in which the function of a counter is not what it was set to. One that another process
@@ -58,10 +61,13 @@ impl<D: PctrDevice> PctrPmu<D> {
         let Some((counter, now)) = self.other_function(state, slots, status) else {
             return Ok(());
         };
-        let ours = state.word(counter);
+        let ours = match state.is_lost(counter) {
+            true => state.wanted(counter),
+            false => state.word(counter),
+        };
         if now == 0 {
             state.found(counter, 0);
-        } else {
+        } else if !state.is_lost(counter) {
             self.leave(cpu, state, counter, now);
         }
         let reason = format!("it was set to {ours:#x} and is now {now:#x}");

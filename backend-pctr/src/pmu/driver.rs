@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quipu_hal::{Encoding, Error, ErrorKind, MaxRate, Result, Simultaneity, SlotClass, SlotSet};
-use quipu_pmu::{Access, Gating, InUse, Pmu, Slot};
+use quipu_pmu::{Access, InUse, Pmu, Slot};
 
 use super::looks::{CpuSnapshot, Looks};
 use super::{
@@ -36,14 +36,6 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn current_cpu(&self) -> Result<u32> {
         self.control.device().cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        if self.is_p6() {
-            Gating::Shared
-        } else {
-            Gating::PerSlot
-        }
     }
 
     /// One CPU, and several that are set together, are reached by any thread.
@@ -159,16 +151,8 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
                 return Err(disturbed(cpu, self.slots[counter], reason));
             }
         }
-        if self.is_p6() && self.counters_of(slots).next().is_some() {
-            // A counter that was set here and could not be stopped must not go on counting.
-            for other in (1..self.counters).filter(|c| !slots.contains(c)) {
-                if state.is_touched(other) && state.word(other) != 0 {
-                    self.set_on(cpu, other, 0)?;
-                }
-            }
-            if !slots.contains(&0) {
-                self.open_gate(cpu)?;
-            }
+        if self.is_p6() && self.counters_of(slots).next().is_some() && !slots.contains(&0) {
+            self.open_gate(cpu)?;
         }
         for counter in self.counters_of(slots) {
             if !state.is_touched(counter) {
@@ -208,13 +192,20 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let words: [u32; MAX_COUNTERS] = std::array::from_fn(|counter| state.word(counter));
         let touched: [bool; MAX_COUNTERS] = std::array::from_fn(|c| state.is_touched(c));
         let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
+        // On a P6 counter 0 gates those that go on, and is closed by the last.
         let gates = self.is_p6() && self.counters_of(slots).next().is_some();
-        let gate = gates && !slots.contains(&0) && state.is_touched(0);
+        let goes_on = |counter: &usize| !slots.contains(counter) && words[*counter] != 0;
+        let closed = match gates && (1..self.counters).any(|counter| goes_on(&counter)) {
+            true => ENABLE,
+            false => 0,
+        };
+        let gate = gates && !slots.contains(&0) && closed == 0 && words[0] == ENABLE;
         for counter in self.counters_of(slots).rev().chain(gate.then_some(0)) {
             // A function that another program has set is left alone.
             let ours = |s: &Status| self.function(s, counter) == words[counter];
             if touched[counter] && status.is_none_or(ours) {
-                self.set_on(cpu, counter, 0)?;
+                let word = if counter == 0 { closed } else { 0 };
+                self.set_on(cpu, counter, word)?;
             }
         }
         let status = read?;

@@ -256,6 +256,75 @@ fn a_gate_that_another_program_closes_is_told_and_opened_again() {
     assert_eq!(backend.pmu().unrestored_counters(), []);
 }
 
+/// Setting and stopping one counter of a P6 sets the other to nothing else, and the gate stays open.
+#[test]
+fn counters_of_a_p6_that_share_a_gate_do_not_stop_each_other() {
+    let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+    let backend = backend(&machine);
+    // The first is on counter 1, since the second can only be on counter 0.
+    let disabled = |name: &str| {
+        let attributes = Attributes::default().with_disabled(true);
+        let spec = GroupSpec::single(named(name)).with_attributes(attributes);
+        backend.open_group(&spec, &Target::CurrentCpu).unwrap()
+    };
+    let (mut any, mut one) = (disabled("INST_RETIRED"), disabled("FP_COMP_OPS_EXE"));
+    let functions = || machine.functions(0)[..2].to_vec();
+    let (gate, of_any, of_one) = (0x0040_0000, 0x0043_00c0, 0x0043_0010);
+    any.enable().unwrap();
+    assert_eq!(functions(), [gate, of_any]);
+    one.enable().unwrap();
+    assert_eq!(functions(), [of_one, of_any]);
+    one.disable().unwrap();
+    assert_eq!(functions(), [gate, of_any]);
+    one.enable().unwrap();
+    any.disable().unwrap();
+    assert_eq!(functions(), [of_one, 0]);
+    one.disable().unwrap();
+    assert_eq!(functions(), [0, 0]);
+    any.enable().unwrap();
+    any.disable().unwrap();
+    assert_eq!(functions(), [0, 0], "the last closes the gate");
+    let sets: Vec<(u8, u32)> = machine.log().iter().map(|&(set, to)| (set, to)).collect();
+    let expected = [
+        (0, gate),
+        (1, of_any),
+        (0, of_one),
+        (0, gate),
+        (0, of_one),
+        (1, 0),
+        (0, 0),
+        (0, gate),
+        (1, of_any),
+        (1, 0),
+        (0, 0),
+    ];
+    assert_eq!(sets, expected);
+}
+
+/// Whichever of the groups is read first.
+#[test]
+fn what_another_program_sets_on_the_gate_is_counted_by_no_group() {
+    for first in [0, 1] {
+        let machine = SimMachine::new(Era::I386Of2003, Processor::P6, 1);
+        let backend = backend(&machine);
+        let mut groups = ["FP_COMP_OPS_EXE", "INST_RETIRED"].map(|name| open(&backend, &[name]));
+        machine.occur(0x10, 0, Level::User, 10);
+        assert_eq!(groups.each_mut().map(|group| values(group)), [[10], [0]]);
+        machine.overwrite(0, 0, 0x0043_0079);
+        machine.occur(0x79, 0, Level::User, 1000);
+        let mut errors = [None, None];
+        for at in [first, 1 - first] {
+            let mut buf = groups[at].read_buf();
+            errors[at] = groups[at].read(&mut buf).err();
+            groups[at].read(&mut buf).unwrap();
+            let value = buf[0][0].value;
+            assert!(value <= 10, "{first} {at}: {value}");
+        }
+        let told = errors[0].as_ref().map(|error| error.kind());
+        assert_eq!(told, Some(ErrorKind::Interference), "{first}");
+    }
+}
+
 /// The gate of counter 1 is the function of counter 0 at the start of counting, not an earlier one.
 #[test]
 fn a_gate_is_looked_at_when_counting_starts() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quipu_hal::{Encoding, Error, ErrorKind, Result, Simultaneity, SlotSet};
 
 use super::{Cpu, Machine, SimOperation, SimPmu, SimRegister, SimSelect};
-use crate::{Access, Gating, InUse, Pmu, Slot};
+use crate::{Access, InUse, Pmu, Slot};
 
 impl Pmu for SimPmu {
     fn name(&self) -> &'static str {
@@ -23,10 +23,6 @@ impl Pmu for SimPmu {
 
     fn current_cpu(&self) -> Result<u32> {
         Ok(self.machine.current.load(Ordering::SeqCst))
-    }
-
-    fn gating(&self) -> Gating {
-        self.machine.model.gating
     }
 
     fn access(&self) -> Access {
@@ -138,7 +134,6 @@ impl Pmu for SimPmu {
         machine.check_slots(slots)?;
         let _one_at_a_time = cpu.lock();
         machine.change(cpu, |now| {
-            machine.stop_others(cpu, slots, now);
             for (&slot, raw) in slots.iter().zip(raw) {
                 if !machine.is_free_running(slot) {
                     machine.stop(cpu, slot, now);
@@ -165,7 +160,6 @@ impl Pmu for SimPmu {
                 }
                 *raw = machine.raw(cpu, slot, now);
             }
-            machine.stop_others(cpu, slots, now);
         });
         disturbed.map_or(Ok(()), Err)
     }
@@ -230,17 +224,6 @@ impl Machine {
                 format!("use slot {slot} of a simulated PMU"),
             )
             .with_reason(format!("it has {have} slots"))),
-        }
-    }
-
-    /// Stops every gated slot, if there is one gate for all and one of `slots` is gated.
-    fn stop_others(&self, cpu: &Cpu, slots: &[usize], now: u64) {
-        let gated = |slot: &usize| !self.is_free_running(*slot);
-        if self.model.gating == Gating::Shared && slots.iter().any(gated) {
-            for slot in (0..cpu.registers.len()).filter(gated) {
-                self.stop(cpu, slot, now);
-                cpu.registers[slot].note();
-            }
         }
     }
 

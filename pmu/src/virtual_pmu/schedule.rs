@@ -17,7 +17,7 @@ use super::times::State;
 use crate::assign::Matching;
 use crate::clock::nanoseconds;
 use crate::pmu::free_running;
-use crate::{Clock, Gating, Pmu, Slot};
+use crate::{Clock, Pmu, Slot};
 
 /// Sentinel deadline: never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -69,7 +69,6 @@ struct Scratch {
     kept: Vec<Arc<ScheduledGroup>>,
     leaving: Vec<Arc<ScheduledGroup>>,
     arriving: Vec<Arc<ScheduledGroup>>,
-    ready: Vec<Arc<ScheduledGroup>>,
     slots: Vec<usize>,
     raw: Vec<u64>,
     known: Vec<u64>,
@@ -216,12 +215,12 @@ impl Schedule {
         let now = at.clock.now();
         let active = group.is_active();
         if active {
-            self.scratch.take_slots(std::slice::from_ref(group));
+            self.scratch.take_slots(group);
             at.pmu.look_at(&group.cpus, &self.scratch.slots)?;
         }
         for (&cpu, state) in group.cpus.iter().zip(&group.states) {
             if active {
-                self.scratch.take_slots(std::slice::from_ref(group));
+                self.scratch.take_slots(group);
                 let Scratch { slots, raw, .. } = &mut self.scratch;
                 at.pmu.read(cpu, slots, raw)?;
             }
@@ -254,14 +253,13 @@ impl Schedule {
     /// Schedules the planned groups in and all others out.
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let all_at_once = at.pmu.gating() == Gating::Shared;
         let matching = loop {
             let in_use = at.pmu.in_use(at.cpu);
             let matching = self.plan(at, in_use, &mut scratch.next);
-            self.compare(at, &mut scratch, &matching);
+            self.compare(&mut scratch, &matching);
             let leaving = std::mem::take(&mut scratch.leaving);
-            for groups in batches(&leaving, all_at_once) {
-                stop_groups(at, groups, &mut scratch);
+            for group in &leaving {
+                stop_group(at, group, &mut scratch);
             }
             scratch.leaving = leaving;
             // Who stops a counter may find that another process has set it since.
@@ -283,8 +281,9 @@ impl Schedule {
             event += group.members.len();
         }
         let arriving = std::mem::take(&mut scratch.arriving);
-        for groups in batches(&arriving, all_at_once) {
-            start_groups(at, groups, fresh, &mut scratch);
+        for group in &arriving {
+            let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, group));
+            start_group(at, group, fresh, &mut scratch);
         }
         self.placed.clear();
         let on = scratch.next.iter().filter(|group| group.is_active());
@@ -308,9 +307,8 @@ impl Schedule {
         self.scratch = scratch;
     }
 
-    /// Sorts groups into those that stay, leave and arrive. With one enable for all counters, any change stops all
-    /// groups that need some.
-    fn compare<P: Pmu>(&self, at: &CpuContext<'_, P>, scratch: &mut Scratch, matching: &Matching) {
+    /// Sorts groups into those that stay, leave and arrive.
+    fn compare(&self, scratch: &mut Scratch, matching: &Matching) {
         let mut event = 0;
         for group in &scratch.next {
             let first = event;
@@ -330,17 +328,6 @@ impl Schedule {
         scratch
             .leaving
             .extend(on.filter(|s| !is_among(kept, s)).cloned());
-        let shared = at.shared();
-        let gated = |group: &Arc<ScheduledGroup>| group.needs_counters(shared);
-        let mut changing = scratch.leaving.iter().chain(&scratch.arriving);
-        if at.pmu.gating() == Gating::Shared && changing.any(gated) {
-            let stopped = scratch.kept.extract_if(.., |group| gated(group));
-            scratch.leaving.extend(stopped);
-            let (kept, next) = (&scratch.kept, &scratch.next);
-            scratch.arriving.clear();
-            let arriving = next.iter().filter(|group| !is_among(kept, group));
-            scratch.arriving.extend(arriving.cloned());
-        }
     }
 }
 
@@ -349,17 +336,17 @@ fn is_among(groups: &[Arc<ScheduledGroup>], group: &Arc<ScheduledGroup>) -> bool
 }
 
 impl Scratch {
-    /// Collects the slots of these groups, one after the other, with as much room for raw values and the counts
-    /// that are known before these are read.
-    fn take_slots(&mut self, groups: &[Arc<ScheduledGroup>]) {
+    /// Collects the slots of a group, with as much room for raw values and the counts that are known before these
+    /// are read.
+    fn take_slots(&mut self, group: &ScheduledGroup) {
         self.slots.clear();
-        self.slots
-            .extend(groups.iter().flat_map(|group| group.slots()));
+        self.slots.extend(group.slots());
         self.raw.clear();
         self.raw.resize(self.slots.len(), 0);
-        let counters = groups.iter().flat_map(|group| &group.state().counters);
+        let counters = &group.state().counters;
         self.known.clear();
-        self.known.extend(counters.map(CounterState::last_known));
+        self.known
+            .extend(counters.iter().map(CounterState::last_known));
     }
 
     fn clear(&mut self) {
@@ -367,7 +354,6 @@ impl Scratch {
         self.kept.clear();
         self.leaving.clear();
         self.arriving.clear();
-        self.ready.clear();
     }
 }
 
@@ -375,14 +361,6 @@ fn accumulate_at(group: &ScheduledGroup) -> u64 {
     let load = |moment: &AtomicU64| moment.load(Ordering::Relaxed);
     let of = |s: &GroupState| load(&s.accumulated_at).saturating_add(load(&s.accumulate_every));
     group.states.iter().map(of).max().unwrap_or(NEVER)
-}
-
-/// Returns groups one by one, or all together.
-fn batches(
-    groups: &[Arc<ScheduledGroup>],
-    all_at_once: bool,
-) -> std::slice::Chunks<'_, Arc<ScheduledGroup>> {
-    groups.chunks(if all_at_once { groups.len().max(1) } else { 1 })
 }
 
 /// Adds what a group has counted on a CPU.
@@ -413,88 +391,55 @@ pub(super) fn written(slot: Slot, cpu: u32) -> Error {
     .with_reason("its value went back, as when another program writes it")
 }
 
-/// Stops groups and accumulates their counts.
-fn stop_groups<P: Pmu>(
-    at: &CpuContext<'_, P>,
-    groups: &[Arc<ScheduledGroup>],
-    scratch: &mut Scratch,
-) {
-    let mut looked = Ok(());
-    for group in groups {
-        scratch.take_slots(std::slice::from_ref(group));
-        let of_group = at.pmu.look_at(&group.cpus, &scratch.slots);
-        looked = looked.and(of_group);
-    }
-    scratch.take_slots(groups);
+/// Stops a group and accumulates its counts.
+fn stop_group<P: Pmu>(at: &CpuContext<'_, P>, group: &Arc<ScheduledGroup>, scratch: &mut Scratch) {
+    scratch.take_slots(group);
+    let looked = at.pmu.look_at(&group.cpus, &scratch.slots);
+    scratch.take_slots(group);
     // A reader may learn more until they have stopped; then less time has passed, and the bound is lower.
     let stopped = looked.and(at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw));
     if at.pmu.sets_all_cpus() && stopped.is_ok() {
-        for group in groups {
-            if let Err(e) = accumulate_each(at, group, scratch, false, true) {
-                group.set_fault(e);
-            }
+        if let Err(e) = accumulate_each(at, group, scratch, false, true) {
+            group.set_fault(e);
         }
         return;
     }
-    let (mut raw, mut known) = (&*scratch.raw, &*scratch.known);
-    for group in groups {
-        let (own_raw, own_known);
-        (own_raw, raw) = raw.split_at(group.members.len());
-        (own_known, known) = known.split_at(group.members.len());
-        let known_at = group.state().last_known_at();
-        let done = stopped.clone().and_then(|()| {
-            let part = (at.cpu, &**group, group.state());
-            accumulate(at, part, own_raw, own_known, known_at, true)
-        });
-        if let Err(e) = done {
-            group.discard_interval();
-            group.set_fault(e);
-        }
+    let known_at = group.state().last_known_at();
+    let done = stopped.and_then(|()| {
+        let part = (at.cpu, &**group, group.state());
+        accumulate(at, part, &scratch.raw, &scratch.known, known_at, true)
+    });
+    if let Err(e) = done {
+        group.discard_interval();
+        group.set_fault(e);
     }
 }
 
-/// Programs and starts groups; one that fails waits for another turn, and its error for a caller.
-fn start_groups<P: Pmu>(
+/// Programs and starts a group; one that fails waits for another turn, and its error for a caller.
+fn start_group<P: Pmu>(
     at: &CpuContext<'_, P>,
-    groups: &[Arc<ScheduledGroup>],
-    fresh: Option<&Arc<ScheduledGroup>>,
+    group: &Arc<ScheduledGroup>,
+    fresh: bool,
     scratch: &mut Scratch,
 ) {
-    scratch.ready.clear();
-    for group in groups {
-        match program(at, group) {
-            Ok(()) => scratch.ready.push(Arc::clone(group)),
-            Err(e) => group.set_fault(e),
-        }
+    if let Err(e) = program(at, group) {
+        group.set_fault(e);
+        return;
     }
-    let ready = std::mem::take(&mut scratch.ready);
-    scratch.take_slots(&ready);
+    scratch.take_slots(group);
     // Before they count, so that no count is without its time.
     let now = at.clock.now();
-    let started = match &*ready {
-        [] => Ok(()),
-        _ => at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw),
-    };
-    match started {
+    match at.pmu.start(at.cpu, &scratch.slots, &mut scratch.raw) {
         Ok(()) => {
             let verify_interval = at.pmu.verify_interval().map_or(u64::MAX, nanoseconds);
-            let mut raw = &*scratch.raw;
-            for group in &ready {
-                let own;
-                (own, raw) = raw.split_at(group.members.len());
-                let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, group));
-                group.schedule_in(at.pmu.slots(), own, verify_interval, fresh, now);
-            }
+            group.schedule_in(at.pmu.slots(), &scratch.raw, verify_interval, fresh, now);
         }
         Err(e) => {
             // Some may count. The stop error is ignored: the start error is reported.
             let _ = at.pmu.stop(at.cpu, &scratch.slots, &mut scratch.raw);
-            for group in &ready {
-                group.set_fault(e.clone());
-            }
+            group.set_fault(e);
         }
     }
-    scratch.ready = ready;
 }
 
 fn program<P: Pmu>(at: &CpuContext<'_, P>, group: &ScheduledGroup) -> Result<()> {

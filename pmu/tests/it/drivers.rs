@@ -10,7 +10,7 @@ use quipu_hal::{
     Target, X86Select,
 };
 use quipu_pmu::{
-    Access, Gating, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
+    Access, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
 };
 
 /// A driver that passes everything on to the simulated PMU, with its own quirk.
@@ -90,10 +90,6 @@ impl Pmu for Quirky {
 
     fn current_cpu(&self) -> Result<u32> {
         self.sim.current_cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        self.sim.gating()
     }
 
     fn access(&self) -> Access {

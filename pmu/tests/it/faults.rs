@@ -4,22 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu_hal::{Attributes, Error, ErrorKind, Group, GroupSpec, Hardware, ReadBuf, Target};
-use quipu_pmu::{
-    Gating, ManualClock, Pmu, SimModel, SimOperation, SimPmu, SimRegister, VirtualGroup, VirtualPmu,
-};
+use quipu_pmu::{ManualClock, Pmu, SimOperation, SimPmu, SimRegister, VirtualGroup, VirtualPmu};
 
 const EIO: i32 = 5;
 const EBUSY: i32 = 16;
 
 type SimGroup = VirtualGroup<SimPmu>;
 
-fn machine(gating: Gating) -> (ManualClock, SimPmu, VirtualPmu<SimPmu>) {
+fn machine() -> (ManualClock, SimPmu, VirtualPmu<SimPmu>) {
     let clock = ManualClock::new();
-    let model = SimModel {
-        gating,
-        ..SimModel::default()
-    };
-    let pmu = SimPmu::with_model(model, clock.clone());
+    let pmu = SimPmu::new(clock.clone());
     for slot in 0..4 {
         let found = SimRegister {
             select: 3,
@@ -82,8 +76,9 @@ fn check(out: &ReadBuf, pmu: &SimPmu) {
     }
 }
 
-fn every_call_fails_once(gating: Gating) {
-    let (clock, pmu, backend) = machine(gating);
+#[test]
+fn every_call_may_fail_once() {
+    let (clock, pmu, backend) = machine();
     let before = [pmu.registers(0), pmu.registers(1)];
     let calls = || SimOperation::ALL.map(|o| pmu.calls(o)).iter().sum::<u64>();
     assert!(session(&clock, &pmu, &backend).is_empty());
@@ -110,18 +105,8 @@ fn every_call_fails_once(gating: Gating) {
 }
 
 #[test]
-fn every_call_may_fail_once() {
-    every_call_fails_once(Gating::PerSlot);
-}
-
-#[test]
-fn every_call_may_fail_once_with_one_gate_for_all() {
-    every_call_fails_once(Gating::Shared);
-}
-
-#[test]
 fn opening_is_all_or_nothing_over_cpus() {
-    let (_, pmu, backend) = machine(Gating::PerSlot);
+    let (_, pmu, backend) = machine();
     let spec = GroupSpec::new([Hardware::Cycles]);
     for (operation, nth) in [
         (SimOperation::Acquire, 2),
@@ -139,7 +124,7 @@ fn opening_is_all_or_nothing_over_cpus() {
 
 #[test]
 fn enabling_that_fails_leaves_the_group_off() {
-    let (clock, pmu, backend) = machine(Gating::PerSlot);
+    let (clock, pmu, backend) = machine();
     let spec = GroupSpec::new([Hardware::Cycles])
         .with_attributes(Attributes::default().with_disabled(true));
     let mut group = backend.open_group(&spec, &Target::AllCpus).unwrap();
@@ -160,7 +145,7 @@ fn enabling_that_fails_leaves_the_group_off() {
 
 #[test]
 fn counters_that_could_not_be_given_back_are_given_back_later() {
-    let (_, pmu, backend) = machine(Gating::PerSlot);
+    let (_, pmu, backend) = machine();
     let before = pmu.registers(1);
     let spec = GroupSpec::new([Hardware::Cycles]);
     pmu.fail(SimOperation::Release, 1, EIO);

@@ -8,7 +8,7 @@ use quipu_hal::{
     Precision, ReadBuf, Target,
 };
 use quipu_pmu::{
-    Access, Gating, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, VirtualGroup, VirtualPmu,
+    Access, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, VirtualGroup, VirtualPmu,
 };
 
 type Sim = VirtualPmu<SimPmu>;
@@ -376,29 +376,6 @@ fn an_exclusive_group_counts_alone() {
     alone.reset().unwrap();
     m.ticks(20);
     assert_eq!(read(&mut alone)[0][0].count(), Count::NotCounted);
-}
-
-#[test]
-fn a_shared_gate_lets_nothing_count_that_shall_not() {
-    let m = Machine::of(SimModel {
-        gating: Gating::Shared,
-        ..SimModel::default()
-    });
-    let mut a = m.open(&named(&["CYCLES", "FLOPS"]));
-    m.micros(10);
-    let mut b = m.open(&pinned(&["PAGE_WALKS", "FILL_BUFFER_FULL"]));
-    let mut c = m.open(&named(&["BRANCHES"]));
-    m.ticks(10);
-    b.disable().unwrap();
-    m.micros(10);
-    let out = read(&mut a);
-    let (r, enabled) = (out[0][0], 1_020_000);
-    assert_eq!(r.time_enabled, enabled);
-    assert_eq!(r.value, r.time_running * 3);
-    assert_eq!(read(&mut b)[0][0].value, 7_000);
-    let (value, _, running) = first(&mut c);
-    assert_eq!(value, running * 1030 / 1000);
-    assert_eq!(r.time_running, 20_000 + 500_000);
 }
 
 #[test]

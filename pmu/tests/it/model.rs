@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quipu_hal::{Attributes, ErrorKind, Event, Group, GroupSpec, SlotClass, SlotSet, Target};
 use quipu_pmu::{
-    Gating, ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, SimRegister, SimSelect, Slot,
+    ManualClock, Rate, Script, SimEvent, SimModel, SimPmu, SimRegister, SimSelect, Slot,
     VirtualGroup, VirtualPmu,
 };
 
@@ -233,7 +233,7 @@ fn check(groups: &mut Groups, model: &Model, index: usize) -> Result<(), TestCas
 }
 
 /// `found` are the counters that another program has left set.
-fn follow(steps: &[Step], found: u64, gating: Gating, width: u8) -> Result<(), TestCaseError> {
+fn follow(steps: &[Step], found: u64, width: u8) -> Result<(), TestCaseError> {
     let events = EVENTS
         .iter()
         .zip(1..)
@@ -251,7 +251,6 @@ fn follow(steps: &[Step], found: u64, gating: Gating, width: u8) -> Result<(), T
                 .map(|n| Slot::general(n, width))
                 .chain([Slot::free_running(0, 64)])
                 .collect(),
-            gating,
             events: events.collect(),
             ..SimModel::default()
         },
@@ -354,14 +353,14 @@ proptest! {
         steps in prop::collection::vec(step(), 1..80),
         found in 0..1u64 << 4,
     ) {
-        follow(&steps, found, Gating::PerSlot, 48)?;
+        follow(&steps, found, 48)?;
     }
 
     #[test]
-    fn they_are_with_one_gate_for_all_and_narrow_counters(
+    fn they_are_with_narrow_counters(
         steps in prop::collection::vec(step(), 1..80),
         found in 0..1u64 << 4,
     ) {
-        follow(&steps, found, Gating::Shared, 32)?;
+        follow(&steps, found, 32)?;
     }
 }

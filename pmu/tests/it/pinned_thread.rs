@@ -10,8 +10,8 @@ use quipu_hal::{
     SlotSet, Target,
 };
 use quipu_pmu::{
-    Access, Gating, MonotonicClock, Pmu, Rotation, Scheduling, SimModel, SimOperation, SimPmu,
-    Slot, VirtualPmu,
+    Access, MonotonicClock, Pmu, Rotation, Scheduling, SimModel, SimOperation, SimPmu, Slot,
+    VirtualPmu,
 };
 
 /// The simulated PMU, with the threads that call for each CPU.
@@ -48,10 +48,6 @@ impl Pmu for Local {
 
     fn current_cpu(&self) -> Result<u32> {
         self.sim.current_cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        self.sim.gating()
     }
 
     fn access(&self) -> Access {

@@ -11,9 +11,8 @@ use quipu_hal::{
     SlotSet, Target,
 };
 use quipu_pmu::{
-    Access, Clock, Gating, ManualClock, MonotonicClock, Rate, Rotation, Scheduling, Script,
-    SimEvent, SimModel, SimOperation, SimPmu, SimRegister, SimSelect, Slot, VirtualGroup,
-    VirtualPmu,
+    Access, Clock, ManualClock, MonotonicClock, Rate, Rotation, Scheduling, Script, SimEvent,
+    SimModel, SimOperation, SimPmu, SimRegister, SimSelect, Slot, VirtualGroup, VirtualPmu,
 };
 
 fn backend<C: Clock + Clone>(
@@ -93,12 +92,9 @@ fn a_rotation_costs_the_same_however_many_wait() {
     assert_eq!(cost(500), cost(1));
 }
 
-/// A model of four counters, a free-running one that counts `FREE`, and one enable for all counters or one for each.
-fn with_free_running(gating: Gating) -> SimModel {
-    let mut model = SimModel {
-        gating,
-        ..SimModel::default()
-    };
+/// A model of four counters, and a free-running one that counts `FREE`.
+fn with_free_running() -> SimModel {
+    let mut model = SimModel::default();
     model.slots.push(Slot::free_running(0, 64));
     let free = SimEvent::new(99, "FREE", Script::steady(Rate::new(2_000, 0)));
     let free = free.on_slots(SlotSet::one(SlotClass::FreeRunning, 0));
@@ -118,52 +114,46 @@ fn count(group: &mut VirtualGroup<SimPmu>, member: usize) -> Count {
 
 #[test]
 fn groups_of_free_running_counters_never_wait_and_are_never_stopped() {
-    for gating in [Gating::PerSlot, Gating::Shared] {
-        let clock = ManualClock::new();
-        let (pmu, backend) = backend(with_free_running(gating), &clock, Scheduling::default());
-        let open_one = |spec: GroupSpec| backend.open_group(&spec, &Target::Cpu(0)).unwrap();
-        // Among more groups than there is room for, one of them exclusive.
-        let mut crowd = open(&backend, &[Hardware::Cycles; 3], 3);
-        let exclusive = Attributes::default().with_exclusive(true);
-        let mut alone = open_one(GroupSpec::new([Hardware::Cycles]).with_attributes(exclusive));
-        let starts = || pmu.calls(SimOperation::Start);
-        let mut free = open_one(GroupSpec::new([named("FREE"), named("FREE")]));
-        let mut second = open_one(GroupSpec::new([named("FREE")]).with_attributes(exclusive));
-        let before = starts();
-        for _ in 0..40 {
-            clock.advance(Duration::from_millis(1));
-            backend.tick().unwrap();
-        }
-        // Of each turn the counters alone are started, in one call.
-        assert_eq!(starts() - before, 40);
-        let all = 40 * 2_000_000;
-        let counts = [
-            count(&mut free, 0),
-            count(&mut free, 1),
-            count(&mut second, 0),
-        ];
-        assert_eq!(counts, [Count::Exact(all); 3], "{gating:?}");
-        let estimate = Count::Estimated(40 * 3_000_000);
-        let waited = [count(&mut crowd[0], 0), count(&mut alone, 0)];
-        assert_eq!(waited, [estimate; 2], "{gating:?}");
-        // They leave alone what counts.
-        let before = starts();
-        free.disable().unwrap();
-        free.enable().unwrap();
-        assert_eq!(starts() - before, 1);
-        assert_eq!(pmu.registers(0).iter().filter(|r| r.counting).count(), 4);
+    let clock = ManualClock::new();
+    let (pmu, backend) = backend(with_free_running(), &clock, Scheduling::default());
+    let open_one = |spec: GroupSpec| backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    // Among more groups than there is room for, one of them exclusive.
+    let mut crowd = open(&backend, &[Hardware::Cycles; 3], 3);
+    let exclusive = Attributes::default().with_exclusive(true);
+    let mut alone = open_one(GroupSpec::new([Hardware::Cycles]).with_attributes(exclusive));
+    let starts = || pmu.calls(SimOperation::Start);
+    let mut free = open_one(GroupSpec::new([named("FREE"), named("FREE")]));
+    let mut second = open_one(GroupSpec::new([named("FREE")]).with_attributes(exclusive));
+    let before = starts();
+    for _ in 0..40 {
+        clock.advance(Duration::from_millis(1));
+        backend.tick().unwrap();
     }
+    // Of each turn the counters alone are started, in one call.
+    assert_eq!(starts() - before, 40);
+    let all = 40 * 2_000_000;
+    let counts = [
+        count(&mut free, 0),
+        count(&mut free, 1),
+        count(&mut second, 0),
+    ];
+    assert_eq!(counts, [Count::Exact(all); 3]);
+    let estimate = Count::Estimated(40 * 3_000_000);
+    let waited = [count(&mut crowd[0], 0), count(&mut alone, 0)];
+    assert_eq!(waited, [estimate; 2]);
+    // They leave alone what counts.
+    let before = starts();
+    free.disable().unwrap();
+    free.enable().unwrap();
+    assert_eq!(starts() - before, 1);
+    assert_eq!(pmu.registers(0).iter().filter(|r| r.counting).count(), 4);
 }
 
 /// With each reading a time stamp, as pctr(4) recommends.
 #[test]
 fn groups_that_share_a_free_running_counter_are_on_together() {
     let clock = ManualClock::new();
-    let (pmu, backend) = backend(
-        with_free_running(Gating::Shared),
-        &clock,
-        Scheduling::default(),
-    );
+    let (pmu, backend) = backend(with_free_running(), &clock, Scheduling::default());
     let members = |name: &str| GroupSpec::new([named(name), named("FREE")]);
     let open = |name| backend.open_group(&members(name), &Target::Cpu(0)).unwrap();
     let mut groups = ["CYCLES", "INSTRUCTIONS", "FLOPS"].map(open);
@@ -178,14 +168,10 @@ fn groups_that_share_a_free_running_counter_are_on_together() {
 /// Counters that another program has left set are the last choice, and a choice.
 #[test]
 fn an_event_that_one_counter_can_count_does_not_wait_beside_a_free_one() {
-    for (gating, found) in [Gating::PerSlot, Gating::Shared]
-        .into_iter()
-        .zip([0b11, 0b10])
-    {
+    for found in [0b11, 0b10] {
         for order in [["CYCLES", "FLOPS"], ["FLOPS", "CYCLES"]] {
             let model = SimModel {
                 slots: vec![Slot::general(0, 40), Slot::general(1, 40)],
-                gating,
                 ..SimModel::default()
             };
             let clock = ManualClock::new();

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use quipu_hal::{Encoding, ErrorKind, Event, EventMap, Filter, Hardware, PerfConfig, RawEvent};
-use quipu_pmu::{
-    Gating, ManualClock, MonotonicClock, Pmu, SimModel, SimPmu, SimRegister, SimSelect, Slot,
-};
+use quipu_pmu::{ManualClock, MonotonicClock, Pmu, SimModel, SimPmu, SimRegister, SimSelect, Slot};
 
 fn micros(clock: &ManualClock, n: u64) {
     clock.advance(Duration::from_micros(n));
@@ -55,27 +53,6 @@ fn registers_are_as_narrow_as_the_model_says() {
     micros(&clock, 1);
     pmu.read(0, &[0], &mut raw).unwrap();
     assert_eq!(raw[0], 3000 & 0xff);
-}
-
-#[test]
-fn a_shared_gate_stops_what_is_not_started_with_the_others() {
-    let clock = ManualClock::new();
-    let model = SimModel {
-        gating: Gating::Shared,
-        ..SimModel::default()
-    };
-    let pmu = SimPmu::with_model(model, clock.clone());
-    program(&pmu, &[(0, 1), (1, 1), (2, 1)]);
-    let mut raw = [0; 2];
-    pmu.start(0, &[0, 1], &mut raw).unwrap();
-    micros(&clock, 1);
-    pmu.start(0, &[1, 2], &mut raw).unwrap();
-    assert_eq!(raw, [3000, 0]);
-    micros(&clock, 1);
-    let shown: Vec<u64> = pmu.registers(0).iter().map(|r| r.raw).collect();
-    assert_eq!(shown, [3000, 6000, 3000, 0]);
-    pmu.stop(0, &[2], &mut raw).unwrap();
-    assert!(pmu.registers(0).iter().all(|r| !r.counting));
 }
 
 #[test]

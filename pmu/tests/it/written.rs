@@ -8,7 +8,7 @@ use quipu_hal::{
     Count, Encoding, ErrorKind, EventInfo, Group, GroupSpec, Hardware, Reading, Result,
     Simultaneity, SlotSet, Target,
 };
-use quipu_pmu::{Access, Gating, ManualClock, Pmu, Slot, TableMap, VirtualGroup, VirtualPmu};
+use quipu_pmu::{Access, ManualClock, Pmu, Slot, TableMap, VirtualGroup, VirtualPmu};
 
 const MODULUS: u64 = 1 << 48;
 
@@ -57,10 +57,6 @@ impl Pmu for Bare {
 
     fn current_cpu(&self) -> Result<u32> {
         Ok(0)
-    }
-
-    fn gating(&self) -> Gating {
-        Gating::PerSlot
     }
 
     fn access(&self) -> Access {

@@ -264,10 +264,6 @@ impl Row {
     }
 }
 
-/// The reason of what is missing of an event that has not waited for a turn.
-const STOPPED_FOR_OTHERS: &str =
-    "its counter was stopped while others were set, as those are that share an enable";
-
 /// Readings of one event, part by part.
 pub(super) type Readings<'a> = Vec<(&'a Part, &'a Reading)>;
 
@@ -285,14 +281,8 @@ impl Row {
                 self.reason = Some(format!("{how}; only {share:.2} % of the time was counted"));
             }
             (count, how) => {
-                let missing = self.enabled.saturating_sub(self.running);
-                let waited = |turn: &Duration| u128::from(missing) >= turn.as_nanos();
-                let set_aside = turn.filter(|_| count.is_estimate() && how.is_none());
-                self.turn = set_aside.filter(waited);
-                self.disturbance = match set_aside {
-                    Some(turn) if !waited(&turn) => Some(STOPPED_FOR_OTHERS.to_owned()),
-                    _ => how,
-                };
+                self.turn = turn.filter(|_| count.is_estimate() && how.is_none());
+                self.disturbance = how;
             }
         }
     }

@@ -9,7 +9,7 @@ use quipu_hal::{
     Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventMap, Filter, Group, GroupSpec,
     ResolvedEvent, Result, Simultaneity, SlotClass, SlotSet, Target,
 };
-use quipu_pmu::{Access, Gating, InUse, Pmu, SimPmu, SimRegister, Slot};
+use quipu_pmu::{Access, InUse, Pmu, SimPmu, SimRegister, Slot};
 
 use super::tamper::{Defect, Mutant};
 
@@ -238,10 +238,6 @@ impl Pmu for Driver {
 
     fn current_cpu(&self) -> Result<u32> {
         self.pmu.current_cpu()
-    }
-
-    fn gating(&self) -> Gating {
-        self.pmu.gating()
     }
 
     fn access(&self) -> Access {

@@ -26,7 +26,7 @@ pub(super) fn look_at<P: Pmu>(
     if !at.pmu.sets_all_cpus() {
         return refresh_group(at, group, scratch, true);
     }
-    scratch.take_slots(std::slice::from_ref(group));
+    scratch.take_slots(group);
     let shown = match at.pmu.look_here(&scratch.slots, &mut scratch.raw) {
         Ok(shown) => shown,
         Err(e) => return !lost_by(group, e),
@@ -65,7 +65,7 @@ pub(super) fn refresh_group<P: Pmu>(
     verify: bool,
 ) -> bool {
     let began = verify.then(|| at.clock.now());
-    scratch.take_slots(std::slice::from_ref(group));
+    scratch.take_slots(group);
     let looked = at.pmu.look_at(&group.cpus, &scratch.slots);
     match looked.and_then(|()| accumulate_each(at, group, scratch, verify, false)) {
         Ok(()) => {
@@ -94,7 +94,7 @@ pub(super) fn accumulate_each<P: Pmu>(
     let mut result = Ok(());
     for (&cpu, state) in group.cpus.iter().zip(&group.states) {
         let known_at = state.last_known_at();
-        scratch.take_slots(std::slice::from_ref(group));
+        scratch.take_slots(group);
         scratch.known.clear();
         let counters = state.counters.iter();
         scratch.known.extend(counters.map(CounterState::last_known));

@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use quipu::msr::sim::{Defect, EventNames, Generation, Level, SimulatedMsrs, Stretch};
 use quipu::msr::{self, MsrBus, MsrPmu, Repair};
 use quipu::{Count, Result};
+use quipu_hal::SlotSet;
 use quipu_pmu::{Clock, ManualClock, MonotonicClock, VirtualPmu};
 use quipu_shell::signals::is_ignored;
 use quipu_stat::notes::taken_over;
