@@ -362,20 +362,33 @@ impl CpuTable {
 
     /// Looks up a written name: the CPU's own first, then its aliases.
     pub(crate) fn select(&self, name: &str) -> Result<SelectedEvent, NameError> {
+        let as_listed = |alias: SelectedEvent| SelectedEvent {
+            bits: self.as_listed(alias.bits),
+            ..alias
+        };
+        if let Some((table, name)) = self.architectural(name) {
+            return select(&Aliases(&table), name).map(as_listed);
+        }
         let name = self.without_pmu(name);
         let error = match select(self, name) {
             Ok(selection) => return Ok(selection),
             Err(error) => error,
         };
         match select(&Aliases(self), name) {
-            Ok(alias) => Ok(SelectedEvent {
-                bits: self.as_listed(alias.bits),
-                ..alias
-            }),
+            Ok(alias) => Ok(as_listed(alias)),
             Err(NameError::UnknownEvent) => Err(error),
             Err(of_alias) if error == NameError::UnknownEvent => Err(of_alias),
             Err(_) => Err(error),
         }
+    }
+
+    /// Returns the events that all Intel CPUs since the Core share, and the name of one of them, if it has their PMU in
+    /// front and this is another such CPU: `ix86arch::LLC_MISSES` on a Skylake.
+    pub(crate) fn architectural<'n>(&self, name: &'n str) -> Option<(Self, &'n str)> {
+        let (pmu, event) = name.split_once("::")?;
+        let is_one = self.scheme == Scheme::IntelArchitectural && !self.has_pmu(pmu);
+        let table = Self::new(self.layers.clone(), "intel-arch").filter(|_| is_one)?;
+        table.has_pmu(pmu).then_some((table, event))
     }
 
     /// Returns the bits of an alias with what it leaves unsaid, the counters, the largest increment and

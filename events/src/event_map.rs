@@ -75,6 +75,7 @@ impl CpuEvents {
         if let Some((pmu, _)) = name.split_once("::")
             && !pmu.is_empty()
             && !self.table.has_pmu(pmu)
+            && self.table.architectural(name).is_none()
         {
             let own = self.table.pmu_names().last();
             let own = own.copied().unwrap_or(self.table.id());

@@ -3,6 +3,8 @@
 use quipu_events::{CpuTable, Interface};
 use quipu_hal::{Encoding, ErrorKind, Event, EventMap, EventSpec, PerfConfig, Result, SlotSet};
 
+use crate::core_terms::raw_of_terms;
+
 /// The bits of an event for an interface; see [`encode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,7 +34,8 @@ impl Encoded {
 ///
 /// For Linux they are the words of `perf_event_attr` that are really opened: the kernel's own numbers for generalized
 /// events, unless an event file defines these, and for breakpoints; the table's for native events; this machine's for
-/// what only its kernel knows: tracepoints, probes, and events of PMUs.
+/// what only its kernel knows: tracepoints, probes, and events of PMUs. Terms of the cores' PMU (`cpu/event=0xc0/`) are
+/// bits of the CPU, also of an x86 CPU that this machine is not.
 ///
 /// ```
 /// use quipu::{Interface, encode};
@@ -54,6 +57,10 @@ impl Encoded {
 /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) if neither the table nor, for Linux, this machine's kernel has the
 /// event; [`UnsupportedFeature`](ErrorKind::UnsupportedFeature) if the interface cannot ask for it.
 pub fn encode(table: &CpuTable, spec: &EventSpec, interface: Interface) -> Result<Encoded> {
+    if let Some(raw) = raw_of_terms(table, &spec.event) {
+        let spec = spec.clone().with_event(raw?);
+        return encode(table, &spec, interface);
+    }
     let map = table.events_for(interface);
     let of_table = || {
         let resolved = map.resolve(&spec.event, spec.filter)?;

@@ -33,6 +33,7 @@ cfg_if::cfg_if! {
         target_os = "freebsd",
         target_os = "dragonfly",
     ))] {
+        mod core_terms;
         mod encode;
         mod native;
         mod selection;

@@ -62,6 +62,38 @@ fn the_pmu_may_stand_in_front_if_it_is_the_cpus() {
     );
 }
 
+/// The events that all Intel CPUs since the Core share: as libpfm4's PMU `ix86arch` encodes them, on every such CPU.
+#[test]
+fn the_architectural_pmu_is_every_intel_cpus_since_the_core() {
+    for cpu in ["intel-core2", "intel-skl", "intel-gnr", "intel-arl-core"] {
+        let events = events(cpu, Interface::Linux);
+        for (name, bits) in [
+            ("ix86arch::UNHALTED_CORE_CYCLES", 0x3c),
+            ("ix86arch::INSTRUCTION_RETIRED", 0xc0),
+            ("ix86arch::UNHALTED_REFERENCE_CYCLES", 0x13c),
+            ("IX86ARCH::llc_references", 0x4f2e),
+            ("ix86arch::LLC_MISSES:c=1", 0x0100_412e),
+            ("ix86arch::BRANCH_INSTRUCTIONS_RETIRED", 0xc4),
+            ("ix86arch::MISPREDICTED_BRANCH_RETIRED", 0xc5),
+        ] {
+            assert_eq!(config(&events, name), (bits, 0), "{name} on {cpu}");
+        }
+    }
+    for (cpu, name) in [
+        ("intel-skl", "ix86arch::L2_RQSTS.MISS"),
+        ("intel-p6", "ix86arch::LLC_MISSES"),
+        ("amd-zen4", "ix86arch::LLC_MISSES"),
+    ] {
+        let event = Event::Named(name.to_owned());
+        let refused = events(cpu, Interface::Linux).resolve(&event, Filter::all());
+        assert_eq!(
+            refused.unwrap_err().kind(),
+            ErrorKind::UnsupportedEvent,
+            "{name} on {cpu}"
+        );
+    }
+}
+
 #[test]
 fn modifiers_change_the_bits() {
     let skl = events("intel-skl", Interface::Linux);

@@ -52,6 +52,35 @@ fn an_uncore_event_is_encoded_as_pmu_and_terms_and_listed() {
     assert!(err.contains("--cpu ID"), "{err}");
 }
 
+/// The fields are the chosen CPU's, whatever PMU this machine has.
+#[test]
+fn terms_of_the_cores_pmu_are_encoded_for_a_cpu_of_the_database() {
+    let home = TempDir::new().unwrap();
+    let encode = |cpu: &str, event: &str| {
+        let (out, err, _) = quipu(&home, &["encode", "--cpu", cpu, "--for", "linux", event]);
+        out + &err
+    };
+    for (cpu, event, bits) in [
+        ("intel-skl", "cpu/event=0xc0/", "type 4, config 0xc0"),
+        (
+            "intel-skl",
+            "cpu/event=0x0e,umask=1,inv,cmask=1/u",
+            "type 4, config 0x180010e",
+        ),
+        ("intel-skl", "cpu/config=0x412e/", "type 4, config 0x412e"),
+        ("amd-zen4", "cpu/event=0x1c0/", "type 4, config 0x1000000c0"),
+        ("intel-skl", "cpu/event=0x1c0/", "event is at most 0xff"),
+        (
+            "amd-zen4",
+            "cpu/event=0xc0,any/",
+            "the PMU of this CPU has no field any",
+        ),
+    ] {
+        let said = encode(cpu, event);
+        assert!(said.contains(bits), "{event} on {cpu}: {said}");
+    }
+}
+
 #[test]
 fn an_event_is_encoded_for_every_interface_and_decoded() {
     let home = TempDir::new().unwrap();
