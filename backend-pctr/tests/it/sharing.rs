@@ -284,7 +284,7 @@ fn counters_of_a_p6_that_share_a_gate_do_not_stop_each_other() {
     any.enable().unwrap();
     any.disable().unwrap();
     assert_eq!(functions(), [0, 0], "the last closes the gate");
-    let sets: Vec<(u8, u32)> = machine.log().iter().map(|&(set, to)| (set, to)).collect();
+    let sets: Vec<(u8, u32)> = machine.log();
     let expected = [
         (0, gate),
         (1, of_any),
@@ -309,7 +309,7 @@ fn what_another_program_sets_on_the_gate_is_counted_by_no_group() {
         let backend = backend(&machine);
         let mut groups = ["FP_COMP_OPS_EXE", "INST_RETIRED"].map(|name| open(&backend, &[name]));
         machine.occur(0x10, 0, Level::User, 10);
-        assert_eq!(groups.each_mut().map(|group| values(group)), [[10], [0]]);
+        assert_eq!(groups.each_mut().map(values), [[10], [0]]);
         machine.overwrite(0, 0, 0x0043_0079);
         machine.occur(0x79, 0, Level::User, 1000);
         let mut errors = [None, None];
@@ -320,7 +320,7 @@ fn what_another_program_sets_on_the_gate_is_counted_by_no_group() {
             let value = buf[0][0].value;
             assert!(value <= 10, "{first} {at}: {value}");
         }
-        let told = errors[0].as_ref().map(|error| error.kind());
+        let told = errors[0].as_ref().map(quipu_hal::Error::kind);
         assert_eq!(told, Some(ErrorKind::Interference), "{first}");
     }
 }
