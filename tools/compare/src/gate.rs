@@ -81,7 +81,7 @@ impl Gate {
             // A difference becomes relative to the mean, if that is above zero.
             let of_one = match compared.scale {
                 Scale::Relative => 1.0,
-                Scale::Difference => metric.summaries[0].mean,
+                Scale::Difference => compared.base,
             };
             let interval = compared.interval().filter(|_| of_one > 0.0);
             let Some(interval) = interval else {

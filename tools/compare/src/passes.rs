@@ -64,6 +64,10 @@ impl Plan {
             for (event, index) in set.events().iter().zip(&unit.events) {
                 let label = &asked.labels[*index];
                 if let Some(error) = event.error() {
+                    // A wrong name is no event that this machine lacks.
+                    if reasons::is_mistake(&event.spec().event, error) {
+                        return Err(error.clone());
+                    }
                     let why = reasons::why(&event.spec().event, error);
                     plan.not_counted.push((label.clone(), why));
                     continue;

@@ -93,6 +93,8 @@ pub enum Method {
 pub struct Comparison {
     /// The number of pairs.
     pub pairs: usize,
+    /// The mean of the base in these pairs.
+    pub base: f64,
     /// The number that both intervals are of.
     pub scale: Scale,
     /// The test of the verdict.
@@ -109,6 +111,7 @@ pub struct Comparison {
 /// zero, or of a few values.
 pub fn compare(base: &[f64], other: &[f64], settings: Settings) -> Comparison {
     let pairs: Vec<(f64, f64)> = base.iter().copied().zip(other.iter().copied()).collect();
+    let mean_of_base = pairs.iter().map(|(base, _)| base).sum::<f64>() / pairs.len() as f64;
     let has_ratios = pairs
         .iter()
         .all(|(base, other)| *base > 0.0 && *other > 0.0);
@@ -116,6 +119,7 @@ pub fn compare(base: &[f64], other: &[f64], settings: Settings) -> Comparison {
         let differences: Vec<f64> = pairs.iter().map(|(base, other)| other - base).collect();
         return Comparison {
             pairs: pairs.len(),
+            base: mean_of_base,
             scale: Scale::Difference,
             method: Method::SignedRank,
             student: None,
@@ -129,6 +133,7 @@ pub fn compare(base: &[f64], other: &[f64], settings: Settings) -> Comparison {
     let ranks = signed_rank(&logs, settings.confidence);
     Comparison {
         pairs: pairs.len(),
+        base: mean_of_base,
         scale: Scale::Relative,
         method: match mostly_ties(&logs) {
             true => Method::SignedRank,
@@ -256,8 +261,11 @@ pub fn decide(comparisons: &[Comparison], settings: Settings) -> Vec<Decision> {
                 least if can_tell(comparison.method) => least,
                 _ => f64::INFINITY,
             };
-            let would_be_seen =
-                comparison.scale == Scale::Relative && detectable <= settings.resolution;
+            // A difference as a share of the base, of which there is none where that is zero.
+            let would_be_seen = match comparison.scale {
+                Scale::Relative => detectable <= settings.resolution,
+                Scale::Difference => detectable <= settings.resolution * comparison.base,
+            };
             Decision {
                 detectable,
                 verdict: match (is_different, would_be_seen || detectable == 0.0) {

@@ -78,6 +78,12 @@ impl<'a> Trials<'a> {
         };
         // Before anything runs.
         trials.open_input()?;
+        if let Some(directory) = &options.directory {
+            fs::read_dir(directory).map_err(|e| {
+                let directory = directory.display();
+                Failure::new(format_args!("cannot run the commands in {directory}: {e}"))
+            })?;
+        }
         Ok(trials)
     }
 

@@ -16,6 +16,20 @@ pub fn is_unsupported(error: &Error) -> bool {
     )
 }
 
+/// Returns true if an error is a mistake in the request rather than a limit of this machine. A name that
+/// the system refused was known.
+pub fn is_mistake(event: &Event, error: &Error) -> bool {
+    let is_name = matches!(
+        event,
+        Event::Named(_) | Event::Pmu(_) | Event::Probe(_) | Event::Tracepoint { .. }
+    );
+    match error.kind() {
+        ErrorKind::InvalidConfiguration | ErrorKind::NoSuchTarget => true,
+        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => is_name && error.errno().is_none(),
+        _ => false,
+    }
+}
+
 /// Returns the reason why an event could not be opened, worded to fit other events with the same reason.
 pub fn why(event: &Event, error: &Error) -> String {
     let in_kernel_only = !event.levels().contains(Filter::USER);

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu::{
-    Counts, Error, ErrorKind, Event, EventCount, EventSet, EventSpec, Filter, Part, Result,
-    SetEvent,
+    Counts, Error, ErrorKind, EventCount, EventSet, EventSpec, Filter, Part, Result, SetEvent,
 };
 use quipu_hal::ValueKind;
 use quipu_text::Label;
@@ -302,7 +301,7 @@ impl Sets {
             .set_events()
             .filter_map(|(_, event)| Some((event, event.error()?)));
         if let Some((_, error)) =
-            errors.find(|(event, error)| is_mistake(&event.spec().event, error))
+            errors.find(|(event, error)| reasons::is_mistake(&event.spec().event, error))
         {
             return Err(error.clone().into());
         }
@@ -355,20 +354,6 @@ pub fn refusal_of_all<'a>(errors: impl Iterator<Item = Option<&'a Error>>) -> Op
             ErrorKind::NoPermission | ErrorKind::Busy | ErrorKind::NoSuchDevice | ErrorKind::Os
         )
     })
-}
-
-/// Returns true if an error is a mistake in the request rather than a limit of this machine. A name that
-/// the system refused was known.
-fn is_mistake(event: &Event, error: &Error) -> bool {
-    let is_name = matches!(
-        event,
-        Event::Named(_) | Event::Pmu(_) | Event::Probe(_) | Event::Tracepoint { .. }
-    );
-    match error.kind() {
-        ErrorKind::InvalidConfiguration | ErrorKind::NoSuchTarget => true,
-        ErrorKind::UnsupportedEvent | ErrorKind::NoSuchDevice => is_name && error.errno().is_none(),
-        _ => false,
-    }
 }
 
 fn events(plan: &Plan, members: &[Member]) -> Vec<MeasuredEvent> {

@@ -115,6 +115,11 @@ fn commands_that_end_differently_are_the_result() {
         told.contains("exit status: 1") && told.contains("they do not do the same"),
         "{told}"
     );
+    assert!(!told.contains("verdict"), "a table without rows: {told}");
+    let of_table = told.lines().take_while(|line| !line.starts_with("quipu: "));
+    for line in of_table {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
     let counted = said(&["-n", "5", "-i", "true", "false"], 0);
     assert!(
         counted.contains("5 of 10 runs failed, and are in all numbers"),
@@ -169,6 +174,13 @@ fn commands_that_are_not_there_are_a_shells_127() {
         said(wrong, 2);
     }
     said(&["--input", "/nonexistent", "true", "true"], 125);
+    let lost = said(&["--directory", "/nonexistent", "true", "true"], 125);
+    assert!(
+        lost.contains("cannot run the commands in /nonexistent: No such file"),
+        "{lost}"
+    );
+    let unknown = said(&["-e", "no-such-event,page-faults", "true", "true"], 125);
+    assert!(unknown.contains("there is no such event"), "{unknown}");
     let failed = said(&["--prepare", "exit 3", "true", "true"], 125);
     assert!(failed.contains("--prepare failed"), "{failed}");
 }

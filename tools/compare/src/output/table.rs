@@ -44,11 +44,13 @@ pub(super) fn text(report: &Report, layout: Layout) -> String {
     );
     if !report.is_complete() {
         let text = format!("NOT COMPLETE: {}", report.end);
-        for line in layout.wrap(&text, 0) {
+        for line in of_a_page(layout).wrap(&text, 0) {
             out += &format!("{}\n", layout.yellow(&line));
         }
     }
     match report.commands.len() {
+        // It ended before the first pair.
+        _ if report.metrics.is_empty() => {}
         1 => alone(report, &mut out),
         _ => {
             for other in 1..report.commands.len() {
@@ -194,11 +196,16 @@ fn notes(report: &Report, layout: Layout, out: &mut String) {
     }
     for note in notes {
         let note = escaped(&note).into_owned();
-        let lines = Layout {
-            width: Some(layout.width.unwrap_or(80)),
-            ..layout
-        };
-        *out += &format!("  {}\n", lines.wrap(&note, 4).join("\n    "));
+        let lines = of_a_page(layout).wrap(&note, 4).join("\n    ");
+        *out += &format!("  {lines}\n");
+    }
+}
+
+/// Returns a layout of 80 columns where no terminal has others.
+fn of_a_page(layout: Layout) -> Layout {
+    Layout {
+        width: Some(layout.width.unwrap_or(80)),
+        ..layout
     }
 }
 

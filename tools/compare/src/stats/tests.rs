@@ -109,6 +109,11 @@ fn verdicts_are_three() {
     // Equal in every run.
     assert_eq!(of(&[5.0; 8], &[5.0; 8]), Verdict::NoDifferenceFound);
     assert_eq!(of(&[0.0; 8], &[0.0; 8]), Verdict::NoDifferenceFound);
+    // One zero among values that would show a thousandth.
+    let [mut a, mut b] = [base.clone(), scaled(1.0)];
+    (a[0], b[0]) = (0.0, 0.0);
+    assert_eq!(compare(&a, &b, settings).scale, Scale::Difference);
+    assert_eq!(of(&a, &b), Verdict::NoDifferenceFound);
     // Six pairs of ranks are unlikely enough for one metric, and never for two.
     let [six, more] = [
         [79.0, 79.0, 80.0, 80.0, 79.0, 80.0],
