@@ -70,6 +70,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: true,
         symbols: Some(&options.symbols),
         keeping: false,
+        copies: &[],
     };
     input.find_functions(&mut selection.names.symbols)?;
     let selection = selection.selection()?;

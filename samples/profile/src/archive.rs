@@ -51,6 +51,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: true,
         symbols: None,
         keeping: false,
+        copies: &[],
     };
     let hit = HitFiles::of(input)?;
     for path in &hit.left_out {

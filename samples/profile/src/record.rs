@@ -2,6 +2,7 @@
 //! to a `perf.data` file.
 
 mod call_graph;
+mod copies;
 mod cut_chains;
 mod ended;
 mod events;

@@ -36,6 +36,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: false,
         symbols: Some(&options.symbols),
         keeping: false,
+        copies: &[],
     };
     let mut selection = options.selection.clone();
     input.find_functions(&mut selection.names.symbols)?;

@@ -12,6 +12,7 @@ use crate::elf::ElfImage;
 use crate::kernel;
 use crate::lines::Lines;
 use crate::locate::Located;
+use crate::no_names::NoNames;
 use crate::recorded_symbols::RecordedTable;
 
 /// The file that is read for one that was mapped: that itself, or a copy of it.
@@ -37,6 +38,8 @@ pub(crate) struct Image {
     pub(crate) lines: Option<Lines>,
     /// Its functions, where the recording lists them and the file is not here.
     pub(crate) recorded: Option<Arc<RecordedTable>>,
+    /// Why functions in it have no names, where they have none.
+    pub(crate) why: Option<NoNames>,
     /// The file that is read; none for the vDSO, which is in memory.
     pub(crate) read: Option<Arc<ReadFile>>,
     /// Its call frame information, read when it is first asked for.
@@ -56,11 +59,18 @@ impl Image {
             elf: None,
             lines: None,
             recorded: None,
+            why: None,
             read: None,
             call_frames: None,
             from: 0,
             names: HashMap::default(),
         }
+    }
+
+    /// Returns it with the reason why functions in it have no names, where they have none.
+    pub(crate) fn without_names(self, why: NoNames) -> Self {
+        let why = Some(why);
+        Self { why, ..self }
     }
 
     /// Returns one whose functions the recording lists.

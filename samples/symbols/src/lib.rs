@@ -51,7 +51,7 @@ pub use input::regular_file;
 pub use kept::KeptNames;
 pub use kernel::{InKernel, KernelSymbols, KernelText, Reference};
 pub use left_out::LeftOut;
-pub use locate::{Doubt, build_id_of_mapped};
+pub use locate::{Doubt, build_id_of_mapped, open_mapped};
 pub use mapped_file::{FileIdentity, MappedFile};
 pub use maps_line::MapsLine;
 pub use no_names::NoNames;

@@ -215,6 +215,23 @@ pub fn build_id_of_mapped(
     }
 }
 
+/// Returns the file with a build ID that a process has mapped at an address; `None` if the file at its path here has that ID too,
+/// or it cannot be opened any more.
+pub fn open_mapped(pid: i32, address: u64, path: &[u8], id: &[u8]) -> Option<File> {
+    let has_id = |path: &Path| {
+        let own = crate::elf::build_id_of(path);
+        own.is_some_and(|own| is_same_build_id(&own, id))
+    };
+    if has_id(&as_path(path)) {
+        return None;
+    }
+    let maps = ProcessMaps::read(pid)?;
+    let mapped = maps.line_at(address).map(|line| maps.mapped_at(&line));
+    let mut places = mapped.into_iter().chain([maps.in_root(path)]);
+    let path = places.find(|path| has_id(path))?;
+    regular_file(&path).ok()?
+}
+
 #[cfg(unix)]
 fn place_of(path: &Path) -> Option<Place> {
     use std::os::unix::fs::MetadataExt;

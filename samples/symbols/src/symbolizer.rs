@@ -29,6 +29,8 @@ use crate::processes::Processes;
 use crate::recorded_symbols::RecordedTable;
 use crate::unwind::{Architecture, CallerOf, ThreadState};
 
+use nameless::why_missing;
+
 /// Objects of addresses of a guest's kernel, of its processes, and of the hypervisor.
 const GUEST_KERNEL: &str = "[guest.kernel]";
 const GUEST: &str = "[guest]";
@@ -116,7 +118,12 @@ pub struct Symbolizer {
     changed: BTreeSet<String>,
     doubtful: BTreeMap<String, Doubt>,
     left_out: BTreeMap<String, LeftOut>,
+    /// Why functions that were asked for have no names, by object.
     no_names: BTreeMap<String, NoNames>,
+    /// The same when it was recorded.
+    kept_no_names: BTreeMap<String, NoNames>,
+    /// Copies of files by their build IDs, for those that are in none of their places any more.
+    copies: HashMap<Vec<u8>, PathBuf>,
     /// The directory that stands for the root of the file system that was recorded.
     root: Option<PathBuf>,
     /// Names that were kept with the recording.
@@ -325,7 +332,7 @@ impl Symbolizer {
             return;
         }
         let of_recording = image.recorded_at(address, offset, self.style);
-        let address = image.address_at(offset);
+        let (in_memory, address) = (address, image.address_at(offset));
         let lines = match (address, &mut image.lines) {
             (Some(address), Some(lines)) => {
                 let found = lines.at(address, self.style);
@@ -338,8 +345,19 @@ impl Symbolizer {
         };
         let of_file = || image.function_at(address?, self.style);
         let found = of_recording.or_else(of_file);
+        let (is_found, why) = (found.is_some(), image.why);
         let (name, offset) = found.unzip();
         let object = image.object.clone();
+        if !is_found && lines.is_empty() {
+            // A compiler may have put code in a file that it then deleted.
+            if why == Some(NoNames::Deleted)
+                && let Some(function) = self.jit_function(processes, pid, in_memory)
+            {
+                out.push(function);
+                return;
+            }
+            self.note_nameless(&object, why);
+        }
         let function = |name, inlined, source| Function {
             object: object.clone(),
             name,
@@ -468,7 +486,8 @@ impl Symbolizer {
             }
             None => place,
         });
-        let located = locate::locate(file, id, places, at);
+        let copy = id.and_then(|id| self.copies.get(id)).cloned();
+        let located = locate::locate(file, id, places.chain(copy), at);
         if let Some(name) = name {
             object = archive::path_in(object.as_ref(), &name)
                 .display()
@@ -486,22 +505,25 @@ impl Symbolizer {
                     true => NoNames::NotInTable,
                     false => NoNames::Stripped,
                 };
-                self.no_names.insert(object.clone(), why);
                 self.doubtful
                     .extend(located.doubt.map(|doubt| (object.clone(), doubt)));
                 let with_lines = self.with_lines && self.has_room_for_lines(&located);
-                Image::of_file(object, located, range.start, with_lines)
+                Image::of_file(object, located, range.start, with_lines).without_names(why)
             }
-            Err(why) => {
-                self.note_missing(&object, file, &why);
-                match why {
+            Err(not_located) => {
+                let why = why_missing(file, &not_located);
+                match not_located {
                     NotLocated::Gone => {}
                     NotLocated::Other => drop(self.changed.insert(object.clone())),
                     NotLocated::Unreadable(error) => {
                         self.left_out.insert(object.clone(), error.into());
                     }
                 }
-                Image::unknown(object, false)
+                let image = Image::unknown(object, false);
+                match why {
+                    Some(why) => image.without_names(why),
+                    None => image,
+                }
             }
         };
         (image, range)

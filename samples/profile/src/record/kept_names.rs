@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -36,12 +36,18 @@ pub(super) enum Kept {
     Not(String),
 }
 
-/// Keeps the names of what a file's samples hit; `is_enough` says when that is to end at once.
-pub(super) fn keep(path: &Path, place: NamesIn, mut is_enough: impl FnMut() -> bool) -> Kept {
+/// Keeps the names of what a file's samples hit; `copies` are those of files that may be gone, by their build IDs, and `is_enough`
+/// says when that is to end at once.
+pub(super) fn keep(
+    path: &Path,
+    place: NamesIn,
+    copies: Vec<(Vec<u8>, PathBuf)>,
+    mut is_enough: impl FnMut() -> bool,
+) -> Kept {
     let (send, receive) = mpsc::channel();
     let (file, begun) = (path.to_owned(), Instant::now());
     // A file of debug information is read in one piece, and may be large: this process ends without it when it is told to.
-    let begin = move || send.send(found(&file, place));
+    let begin = move || send.send(found(&file, place, &copies));
     if let Err(error) = thread::Builder::new().spawn(begin) {
         return Kept::Not(format!("names are not kept: {error}"));
     }
@@ -98,7 +104,7 @@ struct Names {
 }
 
 /// Looks up what the samples of a file hit.
-fn found(path: &Path, place: NamesIn) -> Result<Found, String> {
+fn found(path: &Path, place: NamesIn, copies: &[(Vec<u8>, PathBuf)]) -> Result<Found, String> {
     let keeping = place == NamesIn::File;
     let input = Input {
         path,
@@ -107,6 +113,7 @@ fn found(path: &Path, place: NamesIn) -> Result<Found, String> {
         parameters: true,
         symbols: None,
         keeping,
+        copies,
     };
     if !keeping {
         return name_cache::fill(input).map(Found::Copied);

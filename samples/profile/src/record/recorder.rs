@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -277,7 +277,7 @@ impl<'a> Recorder<'a> {
         features.build_ids.extend(statistics.build_ids());
         features.sample_time = statistics.times();
         let mut len = recording.output.finish(features)?;
-        len += self.keep_names(Path::new(&name));
+        len += self.keep_names(Path::new(&name), &statistics.copies());
         drained?;
         if self.plan.quiet {
             return Ok(());
@@ -324,7 +324,7 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the names of what was hit with the files of the recording; returns the number of bytes that the last one, at
     /// `path`, has grown by.
-    fn keep_names(&mut self, path: &Path) -> u64 {
+    fn keep_names(&mut self, path: &Path, copies: &[(Vec<u8>, PathBuf)]) -> u64 {
         let is_file = matches!(self.plan.output, Destination::File(_)) && path.is_file();
         if self.plan.names_in == NamesIn::None || !is_file {
             return 0;
@@ -338,7 +338,8 @@ impl<'a> Recorder<'a> {
         let mut grown = 0;
         let mut sentences = Vec::new();
         for file in files {
-            match kept_names::keep(file, self.plan.names_in, || self.second.arrived_again()) {
+            let (place, copies) = (self.plan.names_in, copies.to_owned());
+            match kept_names::keep(file, place, copies, || self.second.arrived_again()) {
                 Kept::InCache(files) => {
                     if self.plan.verbose {
                         sentences.push(format!("{files} files are in the cache"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quipu::Target;
-use quipu_linux::sampling::{RawRecord, SampleType, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{RawRecord, Record, SampleType, Sampler, SamplerSpec, WhenFull};
 use quipu_perf_data::{
     BuildId, BuildIdOwner, Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized,
 };
@@ -18,6 +18,7 @@ use super::existing;
 use super::machine;
 use super::off_cpu::OffCpu;
 use super::opening::OpenSamplers;
+use super::options::NamesIn;
 use super::output::{Destination, Output, StandardOutput};
 use super::plan::RecordPlan;
 use super::statistics::{self, Statistics};
@@ -63,7 +64,10 @@ impl Recording {
         let mut events = recorded_events(&spec, &samplers, &plan.names)?;
         events.extend(tracking_event(&tracking)?);
         let attrs = events.iter().map(RecordedEvent::attr);
-        let statistics = Statistics::new(attrs, &samplers);
+        let mut statistics = Statistics::new(attrs, &samplers);
+        if plan.names_in != NamesIn::None && matches!(plan.output, Destination::File(_)) {
+            statistics.keep_copies();
+        }
         let output = begin_output(plan, &spec, &events, stdout)?;
         if plan.scope != Scope::Command {
             // First, so that later mappings are not missed.
@@ -229,6 +233,13 @@ impl Recording {
         let trailer = trailer_len(self.samplers[0].layout().sample_type());
         let records = existing::records(targets, self.statistics.processes(), with_data, trailer);
         self.output.write(&[&records]);
+        let (layout, mut rest) = (self.samplers[0].layout(), &records[..]);
+        while let Some(record) = RawRecord::at_start(rest) {
+            if let Ok(Record::Mapping(mapping)) = record.decode(layout) {
+                self.statistics.note_existing(&mapping);
+            }
+            rest = &rest[record.bytes().len()..];
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Statistics of the samples recorded so far.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
+use quipu_perf_data::record::Mapping;
 use quipu_perf_data::{BuildId, EventAttr, Excess, Periods, Throttling};
 
+use super::copies::Copies;
 use super::ended::EndedCounters;
 use super::mapped_files::MappedFiles;
 use crate::report::jumped;
@@ -24,6 +27,8 @@ pub(super) struct Statistics {
     begun: Option<u64>,
     times: Option<(u64, u64)>,
     mapped: MappedFiles,
+    /// Copies of the files that may be gone when names are looked up, where that is done.
+    copies: Option<Copies>,
     /// The processes that were started and have not ended.
     processes: BTreeSet<i32>,
     ended: EndedCounters,
@@ -108,10 +113,30 @@ impl Statistics {
                 let all = self.throttling.iter_mut();
                 all.for_each(|event| event.note(&decoded, &trailer));
             }
-            Record::Mapping(mapping) => self.mapped.note(&mapping),
+            Record::Mapping(mapping) => {
+                self.mapped.note(&mapping);
+                self.note_existing(&mapping);
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Copies files that are not at their paths here, from now on.
+    pub(super) fn keep_copies(&mut self) {
+        self.copies = Some(Copies::default());
+    }
+
+    /// Takes note of a mapping that was there before.
+    pub(super) fn note_existing(&mut self, mapping: &Mapping<'_>) {
+        if let Some(copies) = &mut self.copies {
+            copies.note(mapping);
+        }
+    }
+
+    /// Returns the paths of the copies by build IDs, which are theirs while this lives.
+    pub(super) fn copies(&self) -> Vec<(Vec<u8>, PathBuf)> {
+        self.copies.as_ref().map(Copies::paths).unwrap_or_default()
     }
 
     /// Returns the number of samples.

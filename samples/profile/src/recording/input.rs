@@ -1,6 +1,6 @@
 //! The recording that is to be read: a file or standard input.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use quipu_perf_data::Error;
@@ -24,6 +24,8 @@ pub(crate) struct Input<'a> {
     pub(crate) symbols: Option<&'a SymbolOptions>,
     /// True if all that is found is noted, to be kept with the recording.
     pub(crate) keeping: bool,
+    /// Copies of files by their build IDs.
+    pub(crate) copies: &'a [(Vec<u8>, PathBuf)],
 }
 
 impl Input<'_> {

@@ -131,6 +131,7 @@ impl Replay {
             .with_build_ids(build_ids)
             .with_recorded_symbols(listed::symbols(features))
             .with_kept(kept_names)
+            .with_copies(input.copies.iter().cloned())
             .under(symbols.and_then(|symbols| symbols.symfs.clone()));
         #[cfg(target_os = "linux")]
         {

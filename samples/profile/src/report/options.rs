@@ -269,6 +269,7 @@ impl Options {
             parameters: true,
             symbols: Some(&self.shown.symbols),
             keeping: false,
+            copies: &[],
         }
     }
 

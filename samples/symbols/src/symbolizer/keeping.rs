@@ -35,7 +35,7 @@ impl Symbolizer {
     pub fn with_kept(mut self, kept: Option<KeptNames>) -> Self {
         if let Some(kept) = &kept {
             self.doubtful.extend(kept.doubtful.clone());
-            self.no_names.extend(kept.no_names.clone());
+            self.kept_no_names = kept.no_names.clone();
         }
         self.kept = kept;
         self

@@ -86,6 +86,13 @@ impl Symbolizer {
         self
     }
 
+    /// Sets copies of files by their build IDs, for files that are in none of their places any more.
+    #[must_use]
+    pub fn with_copies(mut self, copies: impl IntoIterator<Item = (Vec<u8>, PathBuf)>) -> Self {
+        self.copies = copies.into_iter().collect();
+        self
+    }
+
     /// Sets the functions that the recording itself lists, by the paths of their files, or by `[kernel.kallsyms]`. They are read
     /// where the file, or the kernel's symbols, are not here.
     #[must_use]

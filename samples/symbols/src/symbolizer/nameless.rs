@@ -30,7 +30,9 @@ impl Symbolizer {
     /// Returns the reason why functions of an object of user mode have no names, as far as it was looked for: where the file is
     /// not there any more, the reason that there was when it was recorded.
     pub fn why_no_names(&self, object: &str) -> Option<NoNames> {
-        if let Some(known) = self.no_names.get(object) {
+        let (now, then) = (self.no_names.get(object), self.kept_no_names.get(object));
+        let is_there = |why: &&NoNames| matches!(why, NoNames::Stripped | NoNames::NotInTable);
+        if let Some(known) = now.filter(is_there).or(then).or(now) {
             return Some(*known);
         }
         match object {
@@ -47,17 +49,27 @@ impl Symbolizer {
         self.build_ids.get(object.as_bytes()).map(Vec::as_slice)
     }
 
-    /// Takes note of why a file is not read.
-    pub(super) fn note_missing(&mut self, object: &str, file: &MappedFile, why: &NotLocated) {
-        let why = match why {
-            NotLocated::Gone if file.path.ends_with(b" (deleted)") => NoNames::Deleted,
-            NotLocated::Gone if as_path(&file.path).is_file() => NoNames::NoElf,
-            NotLocated::Gone => NoNames::Gone,
-            NotLocated::Other => NoNames::AnotherFile,
-            NotLocated::Unreadable(_) => return,
+    /// Takes note of why a function of an object has no name. Of several files of one path the worst reason is told.
+    pub(super) fn note_nameless(&mut self, object: &str, why: Option<NoNames>) {
+        let Some(why) = why else {
+            return;
         };
-        self.no_names.entry(object.to_owned()).or_insert(why);
+        match self.no_names.get_mut(object) {
+            Some(known) => *known = why.min(*known),
+            None => drop(self.no_names.insert(object.to_owned(), why)),
+        }
     }
+}
+
+/// Returns why functions of a file that is not read have no names; `None` where the error says it.
+pub(super) fn why_missing(file: &MappedFile, why: &NotLocated) -> Option<NoNames> {
+    Some(match why {
+        NotLocated::Gone if file.path.ends_with(b" (deleted)") => NoNames::Deleted,
+        NotLocated::Gone if as_path(&file.path).is_file() => NoNames::NoElf,
+        NotLocated::Gone => NoNames::Gone,
+        NotLocated::Other => NoNames::AnotherFile,
+        NotLocated::Unreadable(_) => return None,
+    })
 }
 
 /// Returns true for the file by which perf calls memory that a compiler made code in.

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Bench, quipu, skip, stderr};
 
 /// Makes functions in memory, lists them in a map or a jitdump, and calls them. Its processes are forked from each other, each with
-/// a function of its own, and call all that they have for 0.2 s.
+/// a function of its own, and call all that they have. With one word more the memory is of a file that was deleted.
 pub(super) const COMPILER: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -65,7 +65,14 @@ int main(int count, char **words) {
     in_dump = !strcmp(words[1], "dump");
     int generations = atoi(words[2]);
     double seconds = atof(words[3]);
-    memory = mmap(0, 65536, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = -1;
+    if (count > 4) {
+        char path[] = "code.XXXXXX";
+        fd = mkstemp(path);
+        unlink(path);
+        ftruncate(fd, 65536);
+    }
+    memory = mmap(0, 65536, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
     for (int generation = 0; generation < generations; generation++) {
         char name[64];
         sprintf(name, "made in generation %d", generation);
@@ -154,6 +161,16 @@ fn a_process_that_was_forked_before_it_was_recorded_has_them_too() {
         Ok(output) if output.status.success() => assert_generations(&bench, 3),
         other => skip(TEST, format!("setsid, pgrep or pkill: {other:?}")),
     }
+}
+
+#[test]
+fn functions_in_memory_of_a_deleted_file_have_names() {
+    const TEST: &str = "functions_in_memory_of_a_deleted_file_have_names";
+    let Some(bench) = bench(TEST) else {
+        return;
+    };
+    record(&bench, &["./jit", "map", "2", "0.4", "deleted"]);
+    assert_generations(&bench, 2);
 }
 
 #[test]
