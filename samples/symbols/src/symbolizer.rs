@@ -120,7 +120,7 @@ pub struct Symbolizer {
     left_out: BTreeMap<String, LeftOut>,
     /// Why functions that were asked for have no names, by object.
     no_names: BTreeMap<String, NoNames>,
-    /// The same when it was recorded.
+    /// The reasons that there were when it was recorded, by object.
     kept_no_names: BTreeMap<String, NoNames>,
     /// Copies of files by their build IDs, for those that are in none of their places any more.
     copies: HashMap<Vec<u8>, PathBuf>,
