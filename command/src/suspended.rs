@@ -211,7 +211,14 @@ fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
         sys::bind_execvp();
         let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
         let message: Message = [getpid().as_raw() as u64, cpu_time].map(u64::to_ne_bytes);
-        write(&*link, message.as_flattened())?;
+        let mut rest = message.as_flattened();
+        while !rest.is_empty() {
+            match write(&*link, rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
         let mut byte = [0];
         loop {
             match read(&*link, &mut byte) {
