@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::waitpid;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::{Pid, close, getpid, read, write};
+use nix::unistd::{Pid, close, getpid, read};
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::asleep::Thread;
@@ -211,14 +211,7 @@ fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
         sys::bind_execvp();
         let cpu_time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, nanoseconds);
         let message: Message = [getpid().as_raw() as u64, cpu_time].map(u64::to_ne_bytes);
-        let mut rest = message.as_flattened();
-        while !rest.is_empty() {
-            match write(&*link, rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(Errno::EINTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        (&*link).write_all(message.as_flattened())?;
         let mut byte = [0];
         loop {
             match read(&*link, &mut byte) {
@@ -228,7 +221,7 @@ fn hold(command: &mut Command, link: Arc<UnixStream>, parents_end: RawFd) {
             }
         }
     };
-    // SAFETY: between fork(2) and execve(2) it calls close, write, getpid, read, clock_gettime and execvp, which are
-    // async-signal-safe (signal-safety(7)), and makes errors of numbers, which allocates nothing.
+    // SAFETY: between fork(2) and execve(2) it calls close, write or send, getpid, read, clock_gettime and execvp, which are
+    // async-signal-safe (signal-safety(7)), and makes errors of numbers and constants, which allocates nothing.
     unsafe { command.pre_exec(wait) };
 }
