@@ -386,8 +386,10 @@ impl CpuTable {
     /// front and this is another such CPU: `ix86arch::LLC_MISSES` on a Skylake.
     pub(crate) fn architectural<'n>(&self, name: &'n str) -> Option<(Self, &'n str)> {
         let (pmu, event) = name.split_once("::")?;
-        let is_one = self.scheme == Scheme::IntelArchitectural && !self.has_pmu(pmu);
-        let table = Self::new(self.layers.clone(), "intel-arch").filter(|_| is_one)?;
+        if self.scheme != Scheme::IntelArchitectural || self.has_pmu(pmu) {
+            return None;
+        }
+        let table = Self::new(self.layers.clone(), "intel-arch")?;
         table.has_pmu(pmu).then_some((table, event))
     }
 
