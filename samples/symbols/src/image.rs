@@ -68,8 +68,7 @@ impl Image {
     }
 
     /// Returns it with the reason why functions in it have no names, where they have none.
-    pub(crate) fn without_names(self, why: NoNames) -> Self {
-        let why = Some(why);
+    pub(crate) fn without_names(self, why: Option<NoNames>) -> Self {
         Self { why, ..self }
     }
 

@@ -508,7 +508,7 @@ impl Symbolizer {
                 self.doubtful
                     .extend(located.doubt.map(|doubt| (object.clone(), doubt)));
                 let with_lines = self.with_lines && self.has_room_for_lines(&located);
-                Image::of_file(object, located, range.start, with_lines).without_names(why)
+                Image::of_file(object, located, range.start, with_lines).without_names(Some(why))
             }
             Err(not_located) => {
                 let why = why_missing(file, &not_located);
@@ -519,11 +519,7 @@ impl Symbolizer {
                         self.left_out.insert(object.clone(), error.into());
                     }
                 }
-                let image = Image::unknown(object, false);
-                match why {
-                    Some(why) => image.without_names(why),
-                    None => image,
-                }
+                Image::unknown(object, false).without_names(why)
             }
         };
         (image, range)
