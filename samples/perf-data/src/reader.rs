@@ -18,6 +18,8 @@ use crate::{Error, Result};
 
 /// No section but the data is longer than this; in files that make sense, they are a fraction of it.
 const LONGEST_SECTION: u64 = 64 << 20;
+/// A record is shorter than this: its length has 16 bits.
+const LONGEST_RECORD: u64 = 1 << 16;
 /// The list of events in errors.
 const EVENTS: &str = "its list of events";
 /// The features in errors.
@@ -122,6 +124,12 @@ impl<R: Read + Seek> Reader<R> {
             None => appendix::read(&mut input, (end, len)),
             Some(_) => None,
         };
+        // A recorder that could write no more leaves a part of a record, and no features.
+        let rest = len.saturating_sub(end);
+        let is_part = cut.is_none() && appendix.is_none() && (1..LONGEST_RECORD).contains(&rest);
+        if is_part && header.features == [0; 4] {
+            cut = Some(Cut::Unfinished { len });
+        }
         Ok(Self {
             input,
             order: start.order,

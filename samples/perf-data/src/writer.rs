@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use crate::Result;
 use crate::features::Features;
 use crate::header::{self, Header, Section};
-use crate::record::{HEADER_LEN, kind};
+use crate::record::{HEADER_LEN, RawRecord, kind};
 use crate::recorded_event::RecordedEvent;
 
 /// Writes a file: first the events, then records, then the features that describe the recording.
@@ -73,11 +73,16 @@ impl<W: Write + Seek> Writer<W> {
     /// Appends whole records, which may lie in several pieces.
     ///
     /// # Errors
-    /// [`Io`](crate::Error::Io). The records of this call are no part of the file then; nothing more must be
-    /// written, and [`cut`](Self::cut) saves what was written before.
+    /// [`Io`](crate::Error::Io). The records that were written whole are part of the file then; nothing more must be
+    /// written, and [`cut`](Self::cut) says where they end.
     pub fn write(&mut self, pieces: &[&[u8]]) -> Result<()> {
         for piece in pieces {
-            self.out.write_all(piece)?;
+            if let Err(error) = self.out.write_all(piece) {
+                let end = self.out.seek(SeekFrom::End(0)).unwrap_or(0);
+                let written = end.saturating_sub(self.data_end());
+                self.header.data.size += whole_records(pieces, written);
+                return Err(error.into());
+            }
         }
         self.header.data.size += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
         Ok(())
@@ -131,15 +136,17 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self.out)
     }
 
-    /// Ends a file on which no more can be written: the header says how many records are whole. The
-    /// second is where they end, for a caller that can cut off what lies beyond.
+    /// Ends a file on which no more can be written: the header says how many records are whole. What was written of the next
+    /// stays behind them, by which [`Reader`](crate::Reader) knows that the recording was not finished. Where there is
+    /// nothing of it, the header goes on to say that there are no data, which it knows likewise.
     ///
     /// # Errors
     /// [`Io`](crate::Error::Io) when not even that can be written.
-    pub fn cut(mut self) -> Result<(W, u64)> {
-        let end = self.data_end();
-        self.write_header()?;
-        Ok((self.out, end))
+    pub fn cut(mut self) -> Result<W> {
+        if self.out.seek(SeekFrom::End(0))? > self.data_end() {
+            self.write_header()?;
+        }
+        Ok(self.out)
     }
 
     fn write_header(&mut self) -> Result<()> {
@@ -148,6 +155,22 @@ impl<W: Write + Seek> Writer<W> {
         self.out.flush()?;
         Ok(())
     }
+}
+
+/// Returns the length of the records at the start of these pieces that are within `written` bytes, and behind which there
+/// is something of another.
+fn whole_records(pieces: &[&[u8]], written: u64) -> u64 {
+    let bytes = pieces.concat();
+    let fitted = &bytes[..bytes.len().min(written as usize)];
+    let mut end = 0;
+    while let Some(record) = RawRecord::at_start(&fitted[end..]) {
+        let next = end + record.bytes().len();
+        if next == end || next >= fitted.len() {
+            break;
+        }
+        end = next;
+    }
+    end as u64
 }
 
 /// The record that says that every buffer has been read once.

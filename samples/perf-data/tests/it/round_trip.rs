@@ -129,26 +129,30 @@ impl Read for Disk {
 #[test]
 fn a_full_disk_keeps_the_records_that_fitted() {
     let comm = synthesized::comm(1, 1, b"name", 0);
-    let before = file().len();
-    for room in before..before + 5 * comm.len() {
+    let (before, batch) = (file().len(), comm.repeat(3));
+    for room in before..before + 8 * comm.len() {
         let disk = Disk {
             content: Cursor::default(),
             room,
         };
         let mut writer = Writer::new(disk, vec![event(&[1], "a")]).expect("it fits");
-        let mut written = 0;
+        let start = writer.data_end() as usize;
         let error = loop {
-            match writer.write(&[&comm[..10], &comm[10..]]) {
-                Ok(()) => written += 1,
-                Err(error) => break error,
+            if let Err(error) = writer.write(&[&batch[..10], &batch[10..70], &batch[70..]]) {
+                break error;
             }
         };
         assert!(matches!(error, Error::Io(e) if e.kind() == io::ErrorKind::StorageFull));
-        let (disk, end) = writer.cut().expect("the header has its place");
-        let mut file = disk.content.into_inner();
-        assert_eq!(kinds(&file).expect("good").len(), written);
-        file.truncate(end as usize);
-        assert_eq!(kinds(&file).expect("good").len(), written);
+        let disk = writer.cut().expect("the header has its place");
+        let (kinds, error) = kinds_before_error(disk.content.get_ref());
+        // The last one that fits stands for what does not, if there is nothing of that.
+        let records = (room - start).saturating_sub(1) / comm.len();
+        let whole = match (room - start) % batch.len() {
+            0 => (room - start) / comm.len(),
+            _ => records,
+        };
+        assert_eq!(kinds.len(), whole, "{room}");
+        assert!(matches!(error, Error::Unfinished { len } if len == room as u64));
     }
 }
 
@@ -158,10 +162,9 @@ fn a_recorder_that_was_killed_leaves_what_it_wrote() {
     writer
         .write(&[&synthesized::comm(1, 1, b"name", 0)])
         .expect("memory");
-    let (cut, _) = writer.cut().expect("memory");
-    let mut file = cut.into_inner();
-    // As if the header had not been completed.
-    file[48..56].fill(0);
+    // The header was not completed.
+    let mut file = writer.cut().expect("memory").into_inner();
+    assert_eq!(file[48..56], [0; 8]);
     for features in [0, 0xff] {
         // perf says at once which features it will write.
         file[72] = features;

@@ -246,9 +246,8 @@ impl Output {
             };
         };
         if let Some(error) = self.broken {
-            let cut = writer.cut().and_then(|(file, end)| Ok(file.set_len(end)?));
-            return Err(Failure::new(match cut {
-                Ok(()) => format!(
+            return Err(Failure::new(match writer.cut() {
+                Ok(_) => format!(
                     "cannot continue writing {name}: {error}; the samples before that can be read"
                 ),
                 Err(_) => format!("cannot write {name}: {error}"),

@@ -1,6 +1,9 @@
 //! Files: kept, refused, truncated, full.
 
 use std::fs;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
 
 use super::{Bench, quipu, stderr};
 
@@ -75,6 +78,32 @@ fn what_cannot_be_written_is_refused_before_the_command_runs() {
         assert!(stderr(&output).contains(reason), "{}", stderr(&output));
         assert!(!mark.exists(), "{file}");
     }
+}
+
+#[test]
+fn what_fits_on_a_full_disk_is_reported_as_a_part() {
+    let Some(bench) = Bench::new("what_fits_on_a_full_disk_is_reported_as_a_part") else {
+        return;
+    };
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 64; exec \"$0\" \"$@\""])
+        .arg(cargo_bin("quipu"))
+        .args(["record", "-e", "page-faults:u", "-c1", "-o", "full.data"])
+        .args(["sh", "-c", "for i in $(seq 60); do sh -c :; done"])
+        .current_dir(bench.path(""))
+        .output()
+        .expect("a shell");
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("File too large"));
+    let report = bench.report(&["-i", "full.data"]);
+    let text = String::from_utf8_lossy(&report.stdout);
+    assert!(!text.starts_with("# Samples: 0 "), "{text}");
+    let notes = stderr(&report);
+    assert!(notes.contains("it was not finished"), "{notes}");
+    assert!(
+        !notes.contains("nothing of what was sampled happened"),
+        "{notes}"
+    );
 }
 
 #[test]
