@@ -16,6 +16,7 @@ pub mod derived;
 pub mod events;
 mod file;
 mod implausible;
+mod intervals;
 #[doc(hidden)]
 pub mod lines;
 #[doc(hidden)]

@@ -18,7 +18,8 @@ impl Metric {
     }
 }
 
-/// Gives every row its metric, after a 0 that cannot be has been found to be no count. `elapsed` is in seconds.
+/// Gives every row its metric, after a 0 that cannot be has been found to be no count. `elapsed` is in seconds, 0 if nothing
+/// is to be divided by it.
 pub fn attach(rows: &mut [Row], elapsed: f64) {
     implausible::mark(rows);
     for at in 0..rows.len() {

@@ -1,7 +1,6 @@
 //! Running: attach, release, wait, read, report.
 
 use std::ffi::OsStr;
-use std::mem;
 use std::process::{self, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -20,6 +19,7 @@ use super::aggregate::Aggregation;
 use super::backend::Backends;
 use super::command_notes::CommandNotes;
 use super::file::Keep;
+use super::intervals::Intervals;
 use super::lines::Lines;
 use super::metrics;
 use super::notes::{self, notes};
@@ -64,33 +64,6 @@ struct Run {
     jumped: Vec<Row>,
 }
 
-/// Readings at the ends of intervals.
-struct Intervals {
-    /// The readings at the end of the last interval, and their time in seconds.
-    last: Snapshot,
-    ended: f64,
-    /// The readings of now, and what they are more than the last.
-    now: Snapshot,
-    difference: Snapshot,
-}
-
-impl Intervals {
-    fn new(sets: &Sets) -> Self {
-        Self {
-            last: sets.snapshot(),
-            ended: 0.0,
-            now: sets.snapshot(),
-            difference: sets.snapshot(),
-        }
-    }
-
-    /// Ends the interval at which it is now.
-    fn end(&mut self, now: f64) {
-        mem::swap(&mut self.last, &mut self.now);
-        self.ended = now;
-    }
-}
-
 impl Run {
     /// Notes the CPU times of now.
     fn look(&mut self) -> Option<&CpuTime> {
@@ -113,9 +86,13 @@ impl Run {
         let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
         self.jumped.extend(jumped.cloned());
         tool_events::fill(rows, seconds, None);
+        let divisor = intervals.divisor(seconds);
+        if divisor == 0.0 {
+            metrics::attach(rows, divisor);
+        }
         if let Some(span) = span {
             let has_ended = span.mark(&self.sets, rows, None);
-            metrics::attach(rows, seconds);
+            metrics::attach(rows, divisor);
             if let Some(cpu_time) = &mut self.cpu_time {
                 cpu_time.has_ended = has_ended;
             }
@@ -393,7 +370,7 @@ impl<'a> Session<'a> {
         let spans = run
             .look()
             .map(|cpu_time| (cpu_time.interval(None), cpu_time.whole(None)));
-        run.sets.read(&mut intervals.now)?;
+        intervals.read(&mut run.sets)?;
         let (span, whole) = spans.unzip();
         intervals.now.span = whole;
         if let Some(cpu_time) = &mut run.cpu_time {
