@@ -4,6 +4,8 @@ use std::fmt;
 
 use quipu_hal::Result;
 
+use crate::abi::MAX_COUNTERS;
+
 /// A device that speaks pctr(4)'s ioctls, on the CPU of the calling thread.
 ///
 /// It passes requests on without interpreting them. [`NodeDevice`](crate::NodeDevice) is the
@@ -59,7 +61,8 @@ pub trait PctrDevice: Send + Sync + 'static {
     /// returns true. It gives up on a CPU that no thread gets to within some seconds.
     fn visit_cpus(&self, visit: &(dyn Fn() -> bool + Sync));
 
-    /// Claims a counter among the processes that count with Quipu; the claim ends with the process at the latest.
+    /// Claims a counter among the processes that count with Quipu, or the [witness on one](witness_on); the claim ends
+    /// with the process at the latest.
     ///
     /// # Errors
     /// [`Claimed`] if another process has it.
@@ -77,6 +80,12 @@ pub trait PctrDevice: Send + Sync + 'static {
 
     /// Reads the time stamp counter of this CPU in user mode, by `rdtsc`.
     fn rdtsc(&self) -> u64;
+}
+
+/// Returns the number by which a process [claims](PctrDevice::claim) that what is set on a counter is a witness of its own:
+/// another process that counts with Quipu may set it.
+pub const fn witness_on(counter: usize) -> u8 {
+    (MAX_COUNTERS + counter) as u8
 }
 
 /// An error number of a driver.

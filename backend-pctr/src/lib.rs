@@ -24,7 +24,7 @@ use quipu_hal::{EventMap, Result};
 use quipu_pmu::{Clock, MonotonicClock, VirtualPmu};
 
 pub use control::{Control, Discovery};
-pub use device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope};
+pub use device::{Arch, Claimed, Driver, Errno, PctrDevice, SetScope, witness_on};
 pub use events::PctrEvents;
 pub use function::CounterKind;
 pub use hazard::OPEN_ANYWAY;

@@ -22,7 +22,8 @@ use crate::sys::{LockKind, READ_LOCK, UNLOCKED, WRITE_LOCK, byte_lock};
 /// The file of root's locks, in a directory that is root's and empty after a boot.
 const FILE: &str = "/var/run/quipu-pctr";
 
-/// The byte that is locked while threads of a process go through the CPUs. Those before it are of counters.
+/// The byte that is locked while threads of a process go through the CPUs. Those before it are of counters and of the
+/// witnesses on them.
 const TURN: u8 = 64;
 
 /// The longest wait for the turn of another process, which may have been stopped in it.

@@ -6,6 +6,7 @@ mod driver;
 mod looks;
 mod unavailable;
 mod unrestored;
+mod witness;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ pub(crate) use self::unavailable::Unavailable;
 pub use self::unrestored::{LostValue, UnrestoredCounter};
 use crate::abi::{Layout, MAX_COUNTERS, Status};
 use crate::control::{Control, Discovery};
-use crate::device::{PctrDevice, SetScope};
+use crate::device::{PctrDevice, SetScope, witness_on};
 use crate::function::{CounterKind, ENABLE};
 
 /// The number of times that a call is repeated when the thread is moved to another CPU.
@@ -346,6 +347,15 @@ impl<D: PctrDevice> PctrPmu<D> {
         Ok(())
     }
 
+    /// Returns the function that another program has set, or 0 for a witness of one that counts with Quipu.
+    fn function_of_others(&self, status: &Status, counter: usize) -> u32 {
+        match self.function(status, counter) {
+            0 => 0,
+            now if self.control.device().claimed(witness_on(counter)).is_none() => now,
+            _ => 0,
+        }
+    }
+
     /// Returns the function of a counter, without other bits of the register.
     fn function(&self, status: &Status, counter: usize) -> u32 {
         let mask = self.kind.map_or(u32::MAX, CounterKind::word_mask);
@@ -434,7 +444,8 @@ impl<D: PctrDevice> PctrPmu<D> {
 
     /// Notes the value of a counter that another process has set and that is about to be set.
     fn note_value(&self, cpu: u32, counter: usize, status: &Status) {
-        let (function, value) = (self.function(status, counter), status.counters[counter]);
+        let function = self.function_of_others(status, counter);
+        let value = status.counters[counter];
         if function != 0 && value != 0 {
             let counter = counter as u8;
             lock(&self.lost_values).push(LostValue {

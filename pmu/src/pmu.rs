@@ -251,6 +251,15 @@ pub trait Pmu: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Counts the event of a slot that was just started on another slot too, which no group is on: a witness. A driver
+    /// that has it compares the two whenever it reads the first: they can differ only if another process zeroes one of
+    /// them. It ends when either of them is started or stopped, or when another process sets it. Returns false, as by
+    /// default, if there is no witness.
+    fn witness(&self, cpu: u32, slot: usize, by: usize) -> bool {
+        let _ = (cpu, slot, by);
+        false
+    }
+
     /// Returns the time since slots were started or verified after which a [`read`](Self::read) is followed
     /// by [`verify`](Self::verify): what was read is right if the slots still hold what was written. A
     /// driver that notices everything when it reads, as by default, needs none. Where verifying

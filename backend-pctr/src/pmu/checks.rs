@@ -10,7 +10,7 @@ use crate::device::PctrDevice;
 /// A core runs at most this many times as fast as its time stamp counter.
 const FASTER: u64 = 4;
 /// Cycles of a core in a second, in the rates of [`MaxRate`]: it is of CPUs with 10 in a nanosecond.
-const CYCLES_A_SECOND: u64 = 10_000_000_000;
+pub(super) const CYCLES_A_SECOND: u64 = 10_000_000_000;
 
 impl<D: PctrDevice> PctrPmu<D> {
     /// Reads a status, again if another thread has set functions meanwhile and what is read is not what was set.
@@ -23,7 +23,8 @@ impl<D: PctrDevice> PctrPmu<D> {
         loop {
             let sets = self.sets.now();
             let status = read()?;
-            let differs = self.other_function(state, slots, &status).is_some();
+            let differs = self.other_function(state, slots, &status).is_some()
+                || self.changed_witness(state, slots, &status).is_some();
             if !differs || self.sets.unchanged(sets) {
                 return Ok(status);
             }
@@ -58,6 +59,7 @@ impl<D: PctrDevice> PctrPmu<D> {
         status: &Status,
     ) -> Result<()> {
         let state = self.cpu(cpu)?;
+        self.leave_changed_witnesses(state, slots, status);
         let Some((counter, now)) = self.other_function(state, slots, status) else {
             return Ok(());
         };

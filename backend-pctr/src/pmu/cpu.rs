@@ -1,7 +1,7 @@
 //! The state of the counters of one CPU, readable without locks.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use quipu_hal::MaxRate;
 
@@ -11,6 +11,8 @@ use crate::abi::MAX_COUNTERS;
 const SLOTS: usize = MAX_COUNTERS + 2;
 /// Stands for no reading.
 const NONE: u64 = u64::MAX;
+/// Stands for a difference that is not known yet.
+const UNKNOWN: i64 = i64::MIN;
 
 /// The counters of one CPU.
 #[derive(Debug, Default)]
@@ -30,6 +32,12 @@ pub(super) struct CpuState {
     times: [AtomicU64; SLOTS],
     /// The number of times that readings were kept.
     kept: AtomicU64,
+    /// The counter that witnesses each counter since that was started, and 1; 0 for none.
+    witness: [AtomicU8; MAX_COUNTERS],
+    /// The counters that are set as witnesses, as a set of bits.
+    witnesses: AtomicU32,
+    /// The events by which each counter is ahead of its witness.
+    ahead: [AtomicI64; MAX_COUNTERS],
     /// The functions that were found when the counters were acquired; `None` while they are not.
     pub(super) held: Mutex<Option<[u32; MAX_COUNTERS]>>,
 }
@@ -121,5 +129,49 @@ impl CpuState {
     /// Forgets the last reading of a slot.
     pub(super) fn forget(&self, slot: usize) {
         self.times[slot].store(NONE, Ordering::Relaxed);
+    }
+
+    /// Returns the counter that witnesses another since that was started.
+    pub(super) fn witness(&self, counter: usize) -> Option<usize> {
+        usize::from(self.witness[counter].load(Ordering::Acquire)).checked_sub(1)
+    }
+
+    /// Notes the counter that witnesses another.
+    pub(super) fn set_witness(&self, counter: usize, by: Option<usize>) {
+        let by = by.map_or(0, |by| by as u8 + 1);
+        self.witness[counter].store(by, Ordering::Release);
+    }
+
+    /// Returns the counters that are set as witnesses, as a set of bits.
+    pub(super) fn witnesses(&self) -> u32 {
+        self.witnesses.load(Ordering::Acquire)
+    }
+
+    /// Notes that a counter is about to be set as a witness.
+    pub(super) fn begin_witness(&self, by: usize) {
+        self.witnesses.fetch_or(1 << by, Ordering::AcqRel);
+    }
+
+    /// Notes that a counter is no witness any more.
+    pub(super) fn end_witness(&self, by: usize) {
+        self.witnesses.fetch_and(!(1 << by), Ordering::AcqRel);
+    }
+
+    /// Forgets how far a counter is ahead of its witness, which is about to be set.
+    pub(super) fn forget_ahead(&self, counter: usize) {
+        self.ahead[counter].store(UNKNOWN, Ordering::Release);
+    }
+
+    /// Returns true if a counter is as far ahead of its witness as it was at first, and then not behind it; but for
+    /// `apart` events.
+    pub(super) fn is_ahead(&self, counter: usize, ahead: i64, apart: u64) -> bool {
+        match self.ahead[counter].load(Ordering::Acquire) {
+            UNKNOWN if ahead < 0 && ahead.unsigned_abs() > apart => false,
+            UNKNOWN => {
+                self.ahead[counter].store(ahead, Ordering::Release);
+                true
+            }
+            then => ahead.abs_diff(then) <= apart,
+        }
     }
 }

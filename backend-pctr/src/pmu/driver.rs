@@ -100,7 +100,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let mut found = [0; MAX_COUNTERS];
         let mut claims = Vec::new();
         for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
-            *found = self.function(&status, counter);
+            *found = self.function_of_others(&status, counter);
             match self.control.device().claimed(counter as u8) {
                 Some(claimed) => {
                     state.lose(counter, *found);
@@ -136,6 +136,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
     fn start(&self, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
         let state = self.cpu(cpu)?;
+        self.end_witnesses_for(cpu, slots)?;
         for counter in self.counters_of(slots) {
             if let Err(claimed) = self.control.device().claim(counter as u8) {
                 state.lose(counter, 0);
@@ -144,7 +145,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         }
         let before = self.status(cpu)?;
         for counter in self.counters_of(slots) {
-            let now = self.function(&before, counter);
+            let now = self.function_of_others(&before, counter);
             if now != 0 && (state.is_lost(counter) || now != state.word(counter)) {
                 self.leave(cpu, state, counter, now);
                 let reason = format!("another process has set it to {now:#x}");
@@ -179,7 +180,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         if let Some(looks) = &self.looks {
             looks.keep(self.bits(slots), &self.sets);
         }
-        let kept = self.readings(cpu)?.kept();
+        let (kept, sets) = (self.readings(cpu)?.kept(), self.sets.now());
         let read = self.status(cpu);
         let scope = self.control.device().driver().scope;
         let status = match &read {
@@ -191,7 +192,14 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         // The next line may leave some to others.
         let words: [u32; MAX_COUNTERS] = std::array::from_fn(|counter| state.word(counter));
         let touched: [bool; MAX_COUNTERS] = std::array::from_fn(|c| state.is_touched(c));
-        let found = status.map(|status| self.check_undisturbed(cpu, slots, status));
+        let found = status.map(|status| {
+            self.check_undisturbed(cpu, slots, status)?;
+            match self.looks {
+                // That is asked of each CPU when it is read.
+                Some(_) => Ok(()),
+                None => self.check_witnesses(cpu, slots, status, sets),
+            }
+        });
         // On a P6 counter 0 gates those that go on, and is closed by the last.
         let gates = self.is_p6() && self.counters_of(slots).next().is_some();
         let goes_on = |counter: &usize| !slots.contains(counter) && words[*counter] != 0;
@@ -209,10 +217,13 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
             }
         }
         let status = read?;
+        let witnesses = self.counters_of(slots).filter_map(|c| state.witness(c));
+        let witnesses = witnesses.fold(0, |bits, by| bits | 1 << by);
+        self.end_witnesses(cpu, witnesses, &status)?;
         self.values(&status, slots, raw);
         found.unwrap_or(Ok(()))?;
         if self.looks.is_some() {
-            // That is asked of each CPU when it is read.
+            // So is that.
             return Ok(());
         }
         self.check_reached(cpu, slots, raw, status.time_stamp, kept)
@@ -228,9 +239,11 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         {
             return self.check_reached(cpu, slots, raw, time, kept);
         }
+        let sets = self.sets.now();
         let status = self.settled(self.cpu(cpu)?, slots, || self.read_on(cpu))?;
         self.values(&status, slots, raw);
         self.check_undisturbed(cpu, slots, &status)?;
+        self.check_witnesses(cpu, slots, &status, sets)?;
         self.check_reached(cpu, slots, raw, status.time_stamp, kept)
     }
 
@@ -243,7 +256,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         {
             for counter in (0..self.counters).filter(|c| state.is_lost(*c)) {
                 let claimed = self.control.device().claimed(counter as u8);
-                if self.function(&status, counter) == 0 && claimed.is_none() {
+                if self.function_of_others(&status, counter) == 0 && claimed.is_none() {
                     state.regain(counter, 0);
                     if let Some(found) = lock(&state.held).as_mut() {
                         found[counter] = 0;
@@ -260,8 +273,19 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     }
 
     fn verify(&self, cpu: u32, slots: &[usize]) -> Result<()> {
+        let sets = self.sets.now();
         let status = self.settled(self.cpu(cpu)?, slots, || self.status(cpu))?;
-        self.check_undisturbed(cpu, slots, &status)
+        self.check_undisturbed(cpu, slots, &status)?;
+        match self.looks {
+            // It may be of any CPU.
+            Some(_) => Ok(()),
+            None => self.check_witnesses(cpu, slots, &status, sets),
+        }
+    }
+
+    fn witness(&self, cpu: u32, slot: usize, by: usize) -> bool {
+        let are_counters = slot.max(by) < self.counters;
+        are_counters && self.begin_witness(cpu, slot, by).unwrap_or(false)
     }
 
     /// Setting a function zeroes its counter.
@@ -272,12 +296,13 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn look_here(&self, slots: &[usize], raw: &mut [u64]) -> Result<bool> {
         let cpu = self.control.device().cpu()?;
         let (functions, state) = (self.cpu(cpu)?, self.readings(cpu)?);
-        let kept = state.kept();
+        let (kept, sets) = (state.kept(), self.sets.now());
         let status = self.settled(functions, slots, || self.control.read())?;
         self.check_undisturbed(cpu, slots, &status)?;
         if self.control.device().cpu()? != cpu {
             return Ok(false);
         }
+        self.check_witnesses(cpu, slots, &status, sets)?;
         let has_counted = |slot| state.last(slot).is_some_and(|(value, _)| value > 0);
         let shown = self.counters_of(slots).all(has_counted);
         self.values(&status, slots, raw);
@@ -305,6 +330,9 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         let Some(found) = *held else {
             return Ok(());
         };
+        if state.witnesses() != 0 {
+            self.end_witnesses(cpu, u32::MAX, &self.status(cpu)?)?;
+        }
         let restored = self.restore(cpu, &found);
         if restored.is_ok() {
             *held = None;
@@ -331,7 +359,7 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
 
 /// Several CPUs that are set together.
 impl<D: PctrDevice> PctrPmu<D> {
-    fn bits(&self, slots: &[usize]) -> u32 {
+    pub(super) fn bits(&self, slots: &[usize]) -> u32 {
         self.counters_of(slots).fold(0, |bits, c| bits | 1 << c)
     }
 
@@ -371,7 +399,7 @@ impl<D: PctrDevice> PctrPmu<D> {
 
     /// Reads a CPU as it was when it was last looked at, or when the slots were stopped.
     fn read_look(&self, looks: &Looks, cpu: u32, slots: &[usize], raw: &mut [u64]) -> Result<()> {
-        let kept = self.readings(cpu)?.kept();
+        let (kept, sets) = (self.readings(cpu)?.kept(), self.sets.now());
         let status = match looks.stopped(cpu, self.bits(slots)) {
             Some(CpuSnapshot::Status(status)) => status,
             Some(CpuSnapshot::OutOfReach | CpuSnapshot::Unseen) => return Err(out_of_reach(cpu)),
@@ -385,6 +413,7 @@ impl<D: PctrDevice> PctrPmu<D> {
                 status
             }
         };
+        self.check_witnesses(cpu, slots, &status, sets)?;
         self.values(&status, slots, raw);
         self.check_reached(cpu, slots, raw, status.time_stamp, kept)
     }

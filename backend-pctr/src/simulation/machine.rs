@@ -75,9 +75,9 @@ pub(super) struct State {
     pub(super) holds_interrupts: bool,
     /// The CPU that no thread gets to.
     pub(super) out_of_reach: Option<usize>,
-    /// The process that claims each counter.
-    pub(super) claims: [Option<u32>; MAX_COUNTERS],
-    /// The counters that this process claims, a bit each.
+    /// The process that claims each counter, and then the witness on each.
+    pub(super) claims: [Option<u32>; 2 * MAX_COUNTERS],
+    /// Those that this process claims, a bit each.
     pub(super) own_claims: u32,
     /// True once `rdpmc` was used where it is not allowed.
     pub(super) faulted: bool,
@@ -129,7 +129,7 @@ impl SimMachine {
                 sweeps: 0,
                 holds_interrupts: false,
                 out_of_reach: None,
-                claims: [None; MAX_COUNTERS],
+                claims: [None; 2 * MAX_COUNTERS],
                 own_claims: 0,
                 faulted: false,
                 crashed: false,
@@ -294,12 +294,12 @@ impl SimMachine {
         self.lock().sweeps
     }
 
-    /// Makes another process claim a counter, or none.
+    /// Makes another process claim a counter or the [witness on one](crate::witness_on), or none.
     pub fn claim_for(&self, counter: usize, pid: Option<u32>) {
         self.lock().claims[counter] = pid;
     }
 
-    /// Returns the counters that this process claims, a bit each.
+    /// Returns the counters that this process claims, and then the witnesses on them, a bit each.
     pub fn own_claims(&self) -> u32 {
         self.lock().own_claims
     }

@@ -12,4 +12,5 @@ mod sharing;
 mod simulated_pctr;
 mod support;
 mod user_mode;
+mod witnesses;
 mod zeroed;

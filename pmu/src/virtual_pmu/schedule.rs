@@ -253,7 +253,7 @@ impl Schedule {
     /// Schedules the planned groups in and all others out.
     fn reschedule<P: Pmu>(&mut self, at: &CpuContext<'_, P>, fresh: Option<&Arc<ScheduledGroup>>) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let matching = loop {
+        let (matching, in_use) = loop {
             let in_use = at.pmu.in_use(at.cpu);
             let matching = self.plan(at, in_use, &mut scratch.next);
             self.compare(&mut scratch, &matching);
@@ -265,7 +265,7 @@ impl Schedule {
             // Who stops a counter may find that another process has set it since.
             let taken = at.pmu.in_use(at.cpu).taken & !in_use.taken;
             if scratch.leaving.is_empty() || taken == 0 {
-                break matching;
+                break (matching, in_use);
             }
             scratch.clear();
         };
@@ -285,6 +285,7 @@ impl Schedule {
             let fresh = fresh.is_some_and(|fresh| Arc::ptr_eq(fresh, group));
             start_group(at, group, fresh, &mut scratch);
         }
+        self.place_witnesses(at, in_use, &matching, &arriving);
         self.placed.clear();
         let on = scratch.next.iter().filter(|group| group.is_active());
         self.placed.extend(on.cloned());

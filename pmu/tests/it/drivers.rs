@@ -1,13 +1,13 @@
 //! The virtual PMU over drivers with the peculiarities of real registers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quipu_hal::{
-    CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, ExtraRegister,
-    Filter, Group, GroupSpec, Hardware, MaxRate, ResolvedEvent, Result, Simultaneity, SlotSet,
-    Target, X86Select,
+    Attributes, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec,
+    ExtraRegister, Filter, Group, GroupSpec, Hardware, MaxRate, ResolvedEvent, Result,
+    Simultaneity, SlotSet, Target, X86Select,
 };
 use quipu_pmu::{
     Access, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
@@ -22,6 +22,8 @@ struct Quirky {
     clock: ManualClock,
     /// The number of times it was asked to verify.
     verified: Arc<AtomicU32>,
+    /// The slots that were to be witnessed, and by which.
+    witnesses: Arc<Mutex<Vec<(usize, usize)>>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -39,6 +41,8 @@ enum Quirk {
     Vigilant,
     /// Verifying takes it 200 microseconds; reads are to verify too.
     Slow,
+    /// It has a witness on any slot but this.
+    WitnessesBut(usize),
 }
 
 impl Quirky {
@@ -53,6 +57,7 @@ impl Quirky {
             sim: SimPmu::with_model(model, clock.clone()),
             clock: clock.clone(),
             verified: Arc::default(),
+            witnesses: Arc::default(),
             quirk,
         }
     }
@@ -170,9 +175,52 @@ impl Pmu for Quirky {
         (self.quirk == Quirk::Slow).then_some(Duration::from_micros(100))
     }
 
+    fn witness(&self, _: u32, slot: usize, by: usize) -> bool {
+        self.witnesses.lock().unwrap().push((slot, by));
+        matches!(self.quirk, Quirk::WitnessesBut(slot) if slot != by)
+    }
+
     fn release(&self, cpu: u32) -> Result<()> {
         self.sim.release(cpu)
     }
+}
+
+/// Opens groups of so many events, of which the first ones are disabled, and returns the witnesses that the driver was
+/// asked for.
+fn witnesses_of(quirk: Quirk, disabled: &[usize], enabled: &[usize]) -> Vec<(usize, usize)> {
+    let clock = ManualClock::new();
+    let pmu = Quirky::new(quirk, 48, &clock);
+    let (asked, map) = (Arc::clone(&pmu.witnesses), pmu.sim.event_map());
+    let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
+    let open = |events: &usize, disabled| {
+        let attributes = Attributes::default().with_disabled(disabled);
+        let spec = GroupSpec::new(vec![Hardware::Cycles; *events]).with_attributes(attributes);
+        backend.open_group(&spec, &Target::Cpu(0)).unwrap()
+    };
+    let _disabled: Vec<_> = disabled.iter().map(|events| open(events, true)).collect();
+    let _enabled: Vec<_> = enabled.iter().map(|events| open(events, false)).collect();
+    for _ in 0..3 {
+        clock.advance(Duration::from_millis(4));
+        backend.tick().unwrap();
+    }
+    let asked = asked.lock().unwrap();
+    asked.clone()
+}
+
+#[test]
+fn slots_that_no_group_needs_are_for_witnesses() {
+    let any = Quirk::WitnessesBut(usize::MAX);
+    assert_eq!(witnesses_of(any, &[], &[2]), [(0, 2), (1, 3)]);
+    // Where the driver has none another slot is tried.
+    let but = Quirk::WitnessesBut(2);
+    assert_eq!(witnesses_of(but, &[], &[2]), [(0, 2), (0, 3), (1, 2)]);
+    // A disabled group keeps its slots, and groups that take turns leave none.
+    assert_eq!(witnesses_of(any, &[2], &[1]), [(0, 3)]);
+    assert_eq!(witnesses_of(any, &[3], &[1]), []);
+    assert_eq!(witnesses_of(any, &[4], &[1]), []);
+    assert_eq!(witnesses_of(any, &[], &[3, 1, 1]), [(0, 3)]);
+    // The second begins where the first had its witness.
+    assert_eq!(witnesses_of(any, &[], &[1, 1]), [(0, 1), (1, 2)]);
 }
 
 #[test]

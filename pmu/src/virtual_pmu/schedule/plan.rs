@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::scheduled_group::ScheduledGroup;
 use super::{CpuContext, Schedule};
-use crate::assign::Matching;
+use crate::assign::{Matching, bits};
 use crate::{InUse, Pmu};
 
 impl Schedule {
@@ -45,6 +45,36 @@ impl Schedule {
         }
         let _first_that_waits = self.ring.iter().find(|group| !take(group));
         self.with_room_for_disabled(&matching, next, in_use)
+    }
+
+    /// Has slots that no open group needs count the events of groups that were just started too.
+    pub(super) fn place_witnesses<P: Pmu>(
+        &self,
+        at: &CpuContext<'_, P>,
+        in_use: InUse,
+        matching: &Matching,
+        started: &[Arc<ScheduledGroup>],
+    ) {
+        let shared = at.shared();
+        let enabled = self.pinned.iter().chain(&self.unlimited);
+        let open = enabled.chain(self.ring.iter()).chain(self.disabled.iter());
+        let events: usize = open.map(|group| group.members.len()).sum();
+        if matching.events() < events {
+            return;
+        }
+        let slots = (0..events).map(|event| matching.slot_of(event));
+        let needed = slots.fold(in_use.found | in_use.taken, |all, slot| all | 1 << slot);
+        let mut free = !needed & !shared;
+        for group in started.iter().filter(|group| group.is_active()) {
+            for (slot, member) in group.slots().zip(&*group.members) {
+                let mut others = bits(free & member.allowed);
+                if shared >> slot & 1 == 0
+                    && let Some(by) = others.find(|&by| at.pmu.witness(at.cpu, slot, by))
+                {
+                    free &= !(1 << by);
+                }
+            }
+        }
     }
 
     /// Returns a matching in which disabled groups find room, in the order of the list up to the first that does not
