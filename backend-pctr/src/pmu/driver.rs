@@ -202,7 +202,10 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         });
         // On a P6 counter 0 gates those that go on, and is closed by the last.
         let gates = self.is_p6() && self.counters_of(slots).next().is_some();
-        let goes_on = |counter: &usize| !slots.contains(counter) && words[*counter] != 0;
+        let witnesses = state.witnesses();
+        let goes_on = |counter: &usize| {
+            !slots.contains(counter) && words[*counter] != 0 && witnesses >> *counter & 1 == 0
+        };
         let closed = match gates && (1..self.counters).any(|counter| goes_on(&counter)) {
             true => ENABLE,
             false => 0,
