@@ -35,7 +35,7 @@ trap 'kill $server' EXIT
 quipu record -o perf.data.old -- ./bench >record.log 2>&1
 
 # Reasons for which a machine, or its user, cannot do a thing; what is misspelt has none of them.
-reasons='no CPU PMU|no PMU|not have this event|PMU does not|does not support|cannot be opened|paranoid|is not mounted|/dev/cpu/|/dev/pctr|Permission|not permitted|a unit that the kernel shows|is known to count|has no metric or|no top-down analysis|which this CPU does not list|its term [a-z-]+: the kernel has no such PMU|and this CPU \(|the kernel patches its code|(jq|inferno-flamegraph|python3): (command )?not found|No module named .pandas'
+reasons='no CPU PMU|no PMU|not have this event|PMU does not|does not support|cannot be opened|paranoid|is not mounted|/dev/cpu/|/dev/pctr|Permission|not permitted|a unit that the kernel shows|is known to count|has no metric or|no top-down analysis|which this CPU does not list|its term [a-z-]+: the kernel has no such PMU|and this CPU \(|the kernel patches its code|which virtual machines often hide|(jq|inferno-flamegraph|python3): (command )?not found|No module named .pandas'
 
 ok=0 skipped=0 failed=0
 while IFS="$(printf '\t')" read -r place command; do

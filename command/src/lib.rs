@@ -11,6 +11,7 @@ mod wait;
 
 use std::io;
 
+use nix::sys::resource::{Resource, getrlimit};
 use quipu_hal::{Error, ErrorKind};
 
 pub use running::{Exit, Running, Streams};
@@ -28,7 +29,10 @@ fn os_error(attempted: &str, e: &io::Error) -> Error {
     match e.raw_os_error() {
         Some(libc::EMFILE) => error
             .with_reason("this process has reached its limit of open files")
-            .with_hint("raise it with `ulimit -n`"),
+            .with_hint(match getrlimit(Resource::RLIMIT_NOFILE) {
+                Ok((limit, _)) => format!("the limit is {limit}; raise it with `ulimit -n`"),
+                Err(_) => "raise the limit with `ulimit -n`".into(),
+            }),
         _ => error,
     }
 }

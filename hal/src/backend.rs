@@ -275,7 +275,7 @@ pub trait GroupReader: Send + Sync {
 ///
 /// Such a read is not ordered: the instruction that reads a register may execute before earlier instructions have retired
 /// and after later ones have begun (Intel SDM, volume 2, RDPMC). For a count of a few instructions, put a fence of your
-/// own around them, such as `core::arch::x86_64::_mm_lfence`. A system call is ordered by itself.
+/// own around them: `core::arch::x86_64::_mm_lfence`, or the instruction ISB of ARM. A system call is ordered by itself.
 pub trait UserReads {
     /// Reads every member in every part without a system call. False when that is not possible on
     /// this thread or at this moment (a member is not on the PMU); what is in `out` means nothing

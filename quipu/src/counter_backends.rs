@@ -6,8 +6,9 @@ use quipu_hal::{Backend, Error, ErrorKind, Event, Result};
 
 use crate::{BackendStatus, Machine};
 
-/// The way to consent, or to override the choice.
-const CONSENT: &str = "`quipu stat --backend msr -C LIST` counts with them, on CPUs";
+/// The ways to override the choice, and to consent.
+const CONSENT: &str = "`quipu stat --backend msr -C LIST` counts with them, on CPUs, and so does `--allow-msr` where the \
+                       event database prefers them";
 
 impl Machine {
     /// Returns true if an event is one of the CPU's counters: the backends that the event database lists count it. Names

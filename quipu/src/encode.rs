@@ -37,6 +37,9 @@ impl Encoded {
 /// what only its kernel knows: tracepoints, probes, and events of PMUs. Terms of the cores' PMU (`cpu/event=0xc0/`) are
 /// bits of the CPU, also of an x86 CPU that this machine is not.
 ///
+/// The `config1` of a probe is the address of the name of its function or file, and 0 here. A probe that is inherited is
+/// opened as a tracepoint, which is made then.
+///
 /// ```
 /// use quipu::{Interface, encode};
 /// use quipu_hal::{Encoding, PerfConfig};

@@ -108,7 +108,8 @@ impl EventSet {
 
     /// Returns the reason why reading an open event takes a system call, if it always does
     /// ([`UserReads::obstacle`](quipu_hal::UserReads::obstacle)); `None` if its group is read in user space
-    /// whenever that is possible, or it is not open.
+    /// whenever that is possible, or it is not open. A read in user space is
+    /// [not ordered](quipu_hal::UserReads) with the instructions around it.
     pub fn user_read_obstacle(&mut self, event: usize) -> Option<Error> {
         let index = self.events.get(event)?.index().ok()?;
         match self.groups[index.group].group.user_reads() {

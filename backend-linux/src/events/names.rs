@@ -129,7 +129,10 @@ impl Names<'_> {
         if let Some(uncore) = self.native.and_then(|n| n.uncore(name)) {
             return self.uncore(name, uncore);
         }
-        if let Some((system, tracepoint_name)) = name.split_once(':') {
+        // `pmu::event` is an event of a CPU, if not of this one.
+        if let Some((system, tracepoint_name)) = name.split_once(':')
+            && !tracepoint_name.starts_with(':')
+        {
             let is_native = || self.native.is_some_and(|n| n.knows(name));
             return match (tracepoint(system, tracepoint_name), from_maps) {
                 (Err(_), Some(error)) if is_native() => Err(error),

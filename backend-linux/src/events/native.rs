@@ -496,6 +496,26 @@ mod tests {
     }
 
     #[test]
+    fn an_event_of_another_cpus_pmu_is_no_tracepoint() {
+        let machine = with(
+            &[("cpu", 4, &[])],
+            vec![map("", 0, [("NAME", select(0xc0, 0))])],
+        );
+        for (name, is_tracepoint) in [
+            ("skl::NAME", false),
+            ("skl::NAME:u=1", false),
+            ("skl:NAME", true),
+        ] {
+            let refused = machine.named(name).expect_err("there is none");
+            assert_eq!(
+                refused.to_string().contains("the tracepoint"),
+                is_tracepoint,
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
     fn a_core_type_without_a_pmu_counts_nothing() {
         let known = || [("NAME", select(0xc0, 0))];
         let maps = vec![map("atom", 0, known()), map("tiny", 0, known())];

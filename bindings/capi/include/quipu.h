@@ -256,7 +256,8 @@ enum quipu_event_flag
     QUIPU_EVENT_PRESET = 4,
     /**
      * Its group is read in user space, without a system call, whenever that is possible: by the thread that is counted,
-     * while the events have their counters.
+     * while the events have their counters. Such a read is not ordered with the instructions around it: to count a few of
+     * them, put a fence around it (LFENCE of x86, ISB of ARM).
      */
     QUIPU_EVENT_USER_READ = 8,
 };
@@ -1951,8 +1952,9 @@ quipu_status quipu_cpu_find(struct quipu_cpu *cpu,
  *
  * For QUIPU_FOR_LINUX they are those that are really opened: the kernel's own numbers for generalized events
  * ("page-faults" is type 1, config 2, "cycles" type 0, config 0) and breakpoints, those of the kernel of this machine for
- * tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The event of the CPU that
- * "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
+ * tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The `config1` of a probe is the address
+ * of the name of its function or file, and 0 here; inherited, it is a tracepoint that is made when it is opened. The event
+ * of the CPU that "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
  */
 quipu_status quipu_encode(struct quipu_cpu *cpu,
                           const char *event,

@@ -164,8 +164,9 @@ impl quipu_encoding {
 ///
 /// For QUIPU_FOR_LINUX they are those that are really opened: the kernel's own numbers for generalized events
 /// ("page-faults" is type 1, config 2, "cycles" type 0, config 0) and breakpoints, those of the kernel of this machine for
-/// tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The event of the CPU that
-/// "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
+/// tracepoints, probes and events of PMUs ("sched:sched_switch", "cpu/event=0xc0/"). The `config1` of a probe is the address
+/// of the name of its function or file, and 0 here; inherited, it is a tracepoint that is made when it is opened. The event
+/// of the CPU that "cycles" is has a name, quipu_name_info.stands_for, and the bits of that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quipu_encode(
     cpu: *mut quipu_cpu,

@@ -79,7 +79,8 @@ pub(crate) enum Command {
         format: PageFormat,
     },
     /// Compare the records in a directory with the columns of the same names in a table: sums, and which
-    /// checks pass no more. The exit status is 1 if there are any, or any that failed
+    /// checks pass no more. The exit status is 1 if there are any, or any that failed, or if TABLE-results.md is there
+    /// and is not the page of the table
     Compare {
         /// The table, docs/conformance.tsv
         table: PathBuf,

@@ -16,7 +16,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -137,8 +137,7 @@ fn reports(command: &Command) -> Result<bool> {
             kept.put(&read_records(directory)?);
             into_file(table, |out| kept.write(out))?;
             // So that a page that is kept beside the table is always of it.
-            let page = table.with_file_name(page_beside(table));
-            if page.exists() {
+            if let Some(page) = page_beside(table) {
                 into_file(&page, |out| output::markdown(&kept.page(), out))?;
             }
             Ok(true)
@@ -153,15 +152,36 @@ fn reports(command: &Command) -> Result<bool> {
         }
         Command::Compare { table, directory } => {
             let (kept, now) = (Table::read(table)?, read_records(directory)?);
-            Ok(comparison::write(&kept, &now, &mut out)?)
+            let good = comparison::write(&kept, &now, &mut out)?;
+            Ok(is_page_current(table, &kept, &mut out)? && good)
         }
     }
 }
 
-/// Returns the name of the page of a table: `conformance-results.md` of `conformance.tsv`.
-fn page_beside(table: &Path) -> String {
+/// Returns the page that is kept beside a table, if there is one: `conformance-results.md` of `conformance.tsv`.
+fn page_beside(table: &Path) -> Option<PathBuf> {
     let stem = table.file_stem().unwrap_or_default();
-    format!("{}-results.md", stem.to_string_lossy())
+    let page = table.with_file_name(format!("{}-results.md", stem.to_string_lossy()));
+    page.exists().then_some(page)
+}
+
+/// Returns true if the page beside a table is the one that is made of it, or there is none; writes a line if it is not.
+fn is_page_current(table: &Path, kept: &Table, out: &mut dyn Write) -> Result<bool> {
+    let Some(page) = page_beside(table) else {
+        return Ok(true);
+    };
+    let mut made = Vec::new();
+    output::markdown(&kept.page(), &mut made)?;
+    let current =
+        std::fs::read(&page).with_context(|| format!("cannot read {}", page.display()))? == made;
+    if !current {
+        let (page, table) = (page.display(), table.display());
+        writeln!(
+            out,
+            "FAIL {page}: it is not the page of {table}, which `quipu-conform page {table}` prints"
+        )?;
+    }
+    Ok(current)
 }
 
 /// Reads the records of a directory, of which there is at least one.

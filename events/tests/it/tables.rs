@@ -155,6 +155,37 @@ fn every_preset_is_a_formula_of_events_that_resolve() {
 }
 
 #[test]
+fn interrupts_have_a_preset_wherever_an_event_counts_them() {
+    let names = [
+        "HW_INTERRUPTS.RECEIVED",
+        "HW_INT_RCV",
+        "HW_INT_RX",
+        "ls_int_taken",
+        "INTERRUPTS_TAKEN",
+        "EXC_IRQ",
+        "EXCEPTION_IRQ",
+        "INTERRUPT_ACK_COUNT",
+    ];
+    let database = Database::embedded();
+    let mut found = 0;
+    // Of the architecture's events it is not known which a core has.
+    for cpu in database
+        .cpus()
+        .into_iter()
+        .filter(|cpu| cpu.id != "arm-armv8")
+    {
+        let table = database.cpu(&cpu.id).unwrap();
+        if names.iter().all(|name| table.event(name).is_none()) {
+            continue;
+        }
+        let preset = table.preset("PAPI_HW_INT").expect(&cpu.id);
+        assert!(preset.formula.is_ok(), "{}: {:?}", cpu.id, preset.formula);
+        found += 1;
+    }
+    assert!(found > 50, "{found}");
+}
+
+#[test]
 fn the_database_is_small() {
     let table = include_bytes!("../../tables/events.bin");
     assert!(table.len() <= 4 << 20, "{}", table.len());

@@ -111,6 +111,10 @@ fn bits(table: &CpuTable, spec: &EventSpec, interfaces: &[Interface]) -> Result<
                     interface.name(),
                     one_line(&resolved.encoding, interface)
                 );
+                if let Event::Probe(_) = spec.event {
+                    text += "           config1: the address of the name of its function or file\n";
+                    text += "           inherited it is a tracepoint, which is made when it is opened\n";
+                }
                 let own = match (&resolved.native, &resolved.encoding) {
                     (Some(native), _) => {
                         text +=

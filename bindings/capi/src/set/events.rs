@@ -44,7 +44,8 @@ pub enum quipu_event_flag {
     /// A preset: a formula over several events, each counted by itself.
     QUIPU_EVENT_PRESET = 4,
     /// Its group is read in user space, without a system call, whenever that is possible: by the thread that is counted,
-    /// while the events have their counters.
+    /// while the events have their counters. Such a read is not ordered with the instructions around it: to count a few of
+    /// them, put a fence around it (LFENCE of x86, ISB of ARM).
     QUIPU_EVENT_USER_READ = 8,
 }
 

@@ -53,11 +53,15 @@ fn a_page_beside_the_table_is_kept_up() {
     let kept = Kept::new(&["--filter", "reset."]);
     assert!(!Path::new(&kept.path("table-results.md")).exists());
     fs::write(kept.path("table-results.md"), "old").expect("written");
+    kept.compare(&kept.record)
+        .code(1)
+        .stdout(contains("table-results.md: it is not the page of"));
     conform(&["record", &kept.path("table.tsv"), &kept.path("now")])
         .assert()
         .success();
     let page = fs::read_to_string(kept.path("table-results.md")).expect("written");
     assert!(page.contains("| sim | sim | any |"), "{page}");
+    kept.compare(&kept.record).success();
 }
 
 /// Simulated machines are everywhere. After a change that is meant to move what passes on them:

@@ -272,7 +272,7 @@ impl Report {
         self.row(
             backend,
             match backend {
-                "msr" => "usable, only with --backend msr",
+                "msr" => "usable, by name (--backend msr) or after consent (--allow-msr)",
                 _ => "usable",
             },
         );

@@ -136,6 +136,53 @@ fn an_event_is_encoded_for_every_interface_and_decoded() {
     assert!(err.contains("did you mean intel-skl?"), "{err}");
 }
 
+/// The words of perf_event_attr that are opened, of which the kernel's own files have the numbers.
+#[test]
+#[cfg(target_os = "linux")]
+fn events_of_the_kernel_have_the_words_that_are_opened() {
+    let home = TempDir::new().unwrap();
+    let program = env!("CARGO_BIN_EXE_quipu");
+    let watched = "type 5, config 0x0, config1 0x1000, config2 0x4, bp_type 0x3";
+    let number = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
+    let mut expected = vec![
+        ("cycles".to_owned(), "type 0, config 0x0".to_owned()),
+        (
+            "context-switches".to_owned(),
+            "type 1, config 0x3".to_owned(),
+        ),
+        ("mem:0x1000/4:rw".to_owned(), watched.to_owned()),
+    ];
+    match number("/sys/kernel/tracing/events/sched/sched_switch/id") {
+        Ok(id) => {
+            let id: u32 = id.parse().unwrap();
+            expected.push((
+                "sched:sched_switch".into(),
+                format!("type 2, config {id:#x}"),
+            ));
+        }
+        Err(error) => println!("SKIP the words of a tracepoint: {error}"),
+    }
+    match number("/sys/bus/event_source/devices/uprobe/type") {
+        Ok(pmu) => expected.push((
+            format!("uprobe:{program}:main"),
+            format!("type {pmu}, config 0x0, config2 "),
+        )),
+        Err(error) => println!("SKIP the words of a probe: {error}"),
+    }
+    for (event, words) in expected {
+        let (out, err, _) = quipu(
+            &home,
+            &["encode", "--for", "linux", "--cpu", "intel-skl", &event],
+        );
+        assert!(
+            out.contains(&format!("  linux  {words}")),
+            "{event}: {out}{err}"
+        );
+        let is_probe = event.starts_with("uprobe");
+        assert_eq!(out.contains("config1: the address"), is_probe, "{out}");
+    }
+}
+
 #[test]
 fn a_users_file_with_findings_is_left_out_loudly() {
     let home = TempDir::new().unwrap();

@@ -172,7 +172,12 @@ fn the_limit_of_open_files_is_named_wherever_it_is_met() {
                 place.quipu().display()
             ));
             let text = text(&output);
-            let is_named = text.contains("ulimit -n");
+            let hints = [
+                format!("the limit is {limit}; raise it with `ulimit -n`"),
+                // Of the command's own files.
+                "raise the limit (ulimit -n 64)".to_owned(),
+            ];
+            let is_named = hints.iter().any(|hint| text.contains(hint));
             assert!(
                 output.status.success() || is_named,
                 "{limit} {command}: {text}"
