@@ -247,14 +247,14 @@ fn a_file_that_may_not_grow_is_told_at_once_and_the_command_goes_on() {
     let Some(bench) = Bench::new(TEST) else {
         return;
     };
-    let quipu = assert_cmd::cargo::cargo_bin("quipu");
+    let quipu = cargo_bin("quipu");
     // The limit is of files of 64 blocks of 512 bytes: SIGXFSZ comes with the write beyond it.
     let script = format!(
         "ulimit -f 64; exec {} record -q -e page-faults:u -c 1 -- sh -c '\
          i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i + 1)); done; echo went on >&2'",
         quipu.display()
     );
-    let output = std::process::Command::new("sh")
+    let output = Command::new("sh")
         .current_dir(bench.directory.path())
         .args(["-c", &script])
         .output()
