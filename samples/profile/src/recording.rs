@@ -2,6 +2,7 @@
 
 mod chain;
 mod cut_chain;
+mod debug_package;
 mod deferred;
 mod function_names;
 mod input;

@@ -24,7 +24,7 @@ use crate::recording::{Replay, Visit};
 use crate::report::{self, Key, Seen};
 use quipu_shell::Failure;
 use quipu_shell::signals::Signals;
-use quipu_shell::terminal;
+use quipu_shell::terminal::{self, Layout, shortened};
 
 use rows::TopForm;
 
@@ -198,7 +198,7 @@ fn print_tables(
     Ok(())
 }
 
-/// Returns a table of each event.
+/// Returns a table of each event, in lines that fit on a terminal.
 fn tables(profile: &mut LiveProfile, (options, form): (&Options, &TopForm)) -> String {
     let mut text = String::new();
     let lost = profile.live.lost();
@@ -208,5 +208,9 @@ fn tables(profile: &mut LiveProfile, (options, form): (&Options, &TopForm)) -> S
         let title = (&*event.name, event.total.samples);
         rows::table(&mut text, title, &rows, (form, options.entries), lost);
     }
-    text
+    let Some(width) = Layout::of_stdout().width else {
+        return text;
+    };
+    let lines = text.lines().map(|line| shortened(line, width));
+    lines.map(|line| line.into_owned() + "\n").collect()
 }

@@ -14,6 +14,7 @@ use gimli::{
 use object::elf;
 use object::read::{Object, ObjectSection, ReadCache, ReadCacheOps};
 
+use crate::go;
 use crate::input::input_file;
 use crate::section;
 
@@ -33,6 +34,8 @@ pub(crate) struct Rules {
     pub(crate) return_address: Register,
     /// True in a frame that a signal made: it has interrupted its caller, which made no call.
     pub(crate) is_signal: bool,
+    /// True in programs of Go, whose functions have a frame pointer in each frame that they make, and say nothing of it.
+    pub(crate) is_of_go: bool,
     /// Encoding of expressions.
     pub(crate) encoding: Encoding,
 }
@@ -62,6 +65,7 @@ pub(crate) struct CallFrames {
     eh_frame: Option<FrameSection<EhFrame<Bytes>>>,
     debug_frame: Option<FrameSection<DebugFrame<Bytes>>>,
     found: HashMap<u64, Option<Arc<Rules>>>,
+    is_of_go: bool,
 }
 
 impl CallFrames {
@@ -100,6 +104,7 @@ impl CallFrames {
             eh_frame: Some(FrameSection::new(section, bases)),
             debug_frame: None,
             found: HashMap::new(),
+            is_of_go: false,
         })
     }
 
@@ -137,6 +142,9 @@ impl CallFrames {
             eh_frame,
             debug_frame,
             found: HashMap::new(),
+            is_of_go: go::TABLE
+                .iter()
+                .any(|name| file.section_by_name(name).is_some()),
         })
     }
 
@@ -147,7 +155,10 @@ impl CallFrames {
         }
         let in_eh_frame = self.eh_frame.as_ref().and_then(|table| table.at(address));
         let in_debug_frame = || self.debug_frame.as_ref()?.at(address);
-        let rules = in_eh_frame.or_else(in_debug_frame).map(Arc::new);
+        let rules = in_eh_frame.or_else(in_debug_frame).map(|rules| {
+            let is_of_go = self.is_of_go;
+            Arc::new(Rules { is_of_go, ..rules })
+        });
         self.found.insert(address, rules.clone());
         rules
     }
@@ -267,6 +278,7 @@ impl<S: UnwindSection<Bytes>> FrameSection<S> {
             registers: registers.collect::<Option<_>>()?,
             return_address: fde.cie().return_address_register(),
             is_signal: fde.is_signal_trampoline(),
+            is_of_go: false,
             encoding: fde.cie().encoding(),
         })
     }

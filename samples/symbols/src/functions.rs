@@ -37,7 +37,7 @@ where
         {
             add_table(&small, SHT_SYMTAB, &mut builder)?;
         }
-        if let Some(table) = section(file, &[".gopclntab", ".data.rel.ro.gopclntab"]) {
+        if let Some(table) = section(file, &go::TABLE) {
             let text = file
                 .section_by_name(".text")
                 .map_or(0, |text| text.address());

@@ -3,6 +3,9 @@
 
 use crate::table::{Extent, TableBuilder};
 
+/// The section of the table, of programs at fixed addresses and others.
+pub(crate) const TABLE: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+
 /// The first word of a table.
 const SINCE_1_2: u32 = 0xffff_fffb;
 const SINCE_1_16: u32 = 0xffff_fffa;

@@ -16,7 +16,7 @@ pub(crate) fn to_bytes(rules: &Rules) -> Option<Vec<u8>> {
     out.number(u64::from(rules.encoding.address_size));
     out.number(u64::from(rules.encoding.version));
     out.number(u64::from(rules.encoding.format == Format::Dwarf64));
-    out.number(u64::from(rules.is_signal));
+    out.number(u64::from(rules.is_signal) | u64::from(rules.is_of_go) << 1);
     out.number(u64::from(rules.return_address.0));
     push(&mut out, &rules.cfa)?;
     out.number(rules.registers.len() as u64);
@@ -41,7 +41,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Rules> {
     if ![4, 8].contains(&encoding.address_size) || !(1..=5).contains(&encoding.version) {
         return None;
     }
-    let is_signal = input.number()? != 0;
+    let flags = input.number()?;
     let return_address = Register(input.small()?);
     let cfa = rule(&mut input)?;
     let registers = (0..input.count()?)
@@ -51,7 +51,8 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Rules> {
         cfa,
         registers,
         return_address,
-        is_signal,
+        is_signal: flags & 1 != 0,
+        is_of_go: flags & 2 != 0,
         encoding,
     })
 }
@@ -127,6 +128,7 @@ mod tests {
             registers,
             return_address: Register(16),
             is_signal: true,
+            is_of_go: true,
             encoding: Encoding {
                 address_size: 8,
                 format: Format::Dwarf32,
@@ -142,11 +144,12 @@ mod tests {
                 registers,
                 return_address,
                 is_signal,
+                is_of_go,
                 encoding,
             } = rules;
             // Expressions show where they are in memory.
             let registers = &registers[..5];
-            format!("{cfa:?} {registers:?} {return_address:?} {is_signal} {encoding:?}")
+            format!("{cfa:?} {registers:?} {return_address:?} {is_signal} {is_of_go} {encoding:?}")
         };
         assert_eq!(fixed(&same), fixed(&rules));
         assert_eq!(same.registers.len(), 7);

@@ -260,10 +260,18 @@ impl Rules {
             is_pointer(*register) && matches!(rule, Rule::Offset(_))
         };
         let has_record = machine == Architecture::Aarch64 && self.registers.iter().any(in_record);
-        Some(match by_pointer || has_record {
-            true => CallerOf::FramePointer,
-            false => CallerOf::Otherwise,
-        })
+        // Where one is made, the frame is larger than what a call puts there.
+        let of_call = match machine {
+            Architecture::Aarch64 => 0,
+            _ => 8,
+        };
+        let has_frame = matches!(self.cfa, Rule::Register(_, offset) if offset > of_call);
+        Some(
+            match by_pointer || has_record || (self.is_of_go && has_frame) {
+                true => CallerOf::FramePointer,
+                false => CallerOf::Otherwise,
+            },
+        )
     }
 }
 
@@ -345,6 +353,7 @@ mod tests {
             registers,
             return_address,
             is_signal: false,
+            is_of_go: false,
             encoding: Encoding {
                 address_size: 8,
                 format: Format::Dwarf32,
@@ -360,6 +369,15 @@ mod tests {
         // A register that is saved need not be a frame pointer.
         let pushed = (X86_64::RBP, Rule::Offset(-16));
         assert_eq!(x86(X86_64::RSP, vec![saved(), pushed]), Some(Otherwise));
+        // Go says nothing of its frame pointers, which are in the frames that functions make.
+        for (offset, way) in [(8, Otherwise), (16, FramePointer)] {
+            let go = Rules {
+                cfa: Rule::Register(X86_64::RSP, offset),
+                is_of_go: true,
+                ..rules(X86_64::RSP, X86_64::RA, vec![saved()])
+            };
+            assert_eq!(go.caller(Architecture::X86_64), Some(way));
+        }
         let first = vec![(X86_64::RA, Rule::Undefined)];
         assert_eq!(x86(X86_64::RSP, first), Some(FirstFrame));
         assert_eq!(x86(X86_64::RSP, vec![]), None);

@@ -224,7 +224,11 @@ impl Output {
     pub fn notes(&mut self, report: &Report) {
         if let Format::Text(layout) = self.format {
             let mut out = String::new();
-            text::notes(&mut out, report, layout);
+            let behind_mark = Layout {
+                width: layout.width.map(|width| width.saturating_sub(1)),
+                ..layout
+            };
+            text::notes(&mut out, report, behind_mark);
             // What reads the lines of intervals skips these.
             let lines = out.lines().filter(|line| !line.is_empty());
             let out: String = lines.map(|line| format!("#{line}\n")).collect();

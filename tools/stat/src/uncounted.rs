@@ -30,7 +30,7 @@ pub(super) const WAIT4: &str = "wait4";
 
 /// Returns the reason, and the way out.
 pub(super) fn why() -> String {
-    format!("{}; count it as root", tasks::COUNTERS_END)
+    format!("{}; as root, count whole CPUs (-a)", tasks::COUNTERS_END)
 }
 
 /// The CPU time of what is counted, as the system accounts for it.

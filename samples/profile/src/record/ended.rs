@@ -76,7 +76,7 @@ impl EndedCounters {
             .collect();
         let names = names.join(", ");
         Some(format!(
-            "not sampled: {names}: {COUNTERS_END}; sample it as root"
+            "not sampled: {names}: {COUNTERS_END}; as root, sample whole CPUs (-a)"
         ))
     }
 }

@@ -1,6 +1,7 @@
 //! Sentences on functions without names, and on callers that are missing.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -8,6 +9,7 @@ use quipu_symbols::{AddressOwner, LeftOut, NoNames};
 
 use crate::hit_files::hexadecimal;
 
+use super::debug_package;
 use super::places::Place;
 use super::replay::Replay;
 
@@ -103,14 +105,17 @@ impl Replay {
         notes
     }
 
-    /// Returns the name of the file with the symbols of a stripped object, in parentheses, by which package managers find its
-    /// package and debuginfod-find the file.
+    /// Returns the package with the symbols of a stripped object, if this system says so, and the name of the file, by which
+    /// other package managers find theirs and debuginfod-find the file; in parentheses.
     fn debug_file(&self, object: &str, why: NoNames) -> String {
         let id = self.symbolizer.build_id_of_object(object).map(hexadecimal);
         match id.as_deref().and_then(|id| id.split_at_checked(2)) {
             Some((first, rest)) if why == NoNames::Stripped => {
+                let package = debug_package::of(object, Path::new(debug_package::LISTS));
+                let package = package.map(|name| format!("package {name}; "));
+                let package = package.unwrap_or_default();
                 format!(
-                    " (/usr/lib/debug/.build-id/{first}/{rest}.debug; debuginfod-find debuginfo {first}{rest})"
+                    " ({package}/usr/lib/debug/.build-id/{first}/{rest}.debug; debuginfod-find debuginfo {first}{rest})"
                 )
             }
             _ => String::new(),

@@ -19,7 +19,37 @@ pub struct CutChains {
     pub percent: f64,
     /// The file of the functions whose callers most of them lack.
     pub object: Arc<str>,
+    /// The language of these functions, if they have names.
+    language: Option<Language>,
     source: ChainSource,
+}
+
+/// A language, as the names of functions show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Language {
+    /// That of C and of assembler, which others call as well.
+    C,
+    Cpp,
+    Go,
+    Rust,
+}
+
+impl Language {
+    /// Returns that of a function.
+    fn of(name: &str) -> Self {
+        let name = quipu_symbols::demangle(name);
+        // C++ has the parameters of a function in its name, and perhaps which copy of it this is.
+        let whole = name.split(" [clone").next().unwrap_or_default();
+        if whole.ends_with(')') || whole.ends_with(") const") {
+            Self::Cpp
+        } else if name.contains("::") {
+            Self::Rust
+        } else if name.starts_with("main.") || name.starts_with("runtime.") {
+            Self::Go
+        } else {
+            Self::C
+        }
+    }
 }
 
 impl Seen {
@@ -48,23 +78,37 @@ impl CutChains {
         functions: &Functions,
         source: ChainSource,
     ) -> Option<Self> {
-        let mut by_object: HashMap<&Arc<str>, Weight> = HashMap::new();
+        let mut by_object: HashMap<&Arc<str>, (Weight, HashMap<Option<Language>, Weight>)> =
+            HashMap::new();
         let mut all = Weight::default();
         for (stack, weight) in &event.stacks {
             let frames = &stack.frames;
             let cut = frames.iter().position(|f| functions.get(*f).is_cut());
             // Inner frames are the program's own; [cut] is never the first.
-            if let Some(end) = cut.and_then(|at| frames.get(at.checked_sub(1)?)) {
-                let object = &functions.get(*end).object;
-                by_object.entry(object).or_default().add(*weight);
-                all.add(*weight);
-            }
+            let inner = cut.and_then(|at| frames.get(..at)).unwrap_or_default();
+            let Some(end) = inner.last() else {
+                continue;
+            };
+            let object = &functions.get(*end).object;
+            let of_object = inner.iter().map(|frame| functions.get(*frame));
+            let of_object = of_object.filter(|function| function.object == *object);
+            let names = of_object.filter_map(|function| function.name.as_deref());
+            // A program of any language has functions of C.
+            let language = names.map(Language::of).max();
+            let (of_object, of_languages) = by_object.entry(object).or_default();
+            of_object.add(*weight);
+            of_languages.entry(language).or_default().add(*weight);
+            all.add(*weight);
         }
         let by_object = by_object.into_iter();
-        let (object, _) = by_object.max_by_key(|(object, weight)| (weight.period, *object))?;
+        let (object, (_, of_languages)) =
+            by_object.max_by_key(|(object, (weight, _))| (weight.period, *object))?;
+        let of_languages = of_languages.into_iter().filter(|(of, _)| of.is_some());
+        let language = of_languages.max_by_key(|(language, weight)| (weight.period, *language));
         Some(Self {
             percent: all.percent_of(event.total),
             object: object.clone(),
+            language: language.and_then(|(language, _)| language),
             source,
         })
     }
@@ -74,13 +118,21 @@ impl CutChains {
         let name = self.object.rsplit('/').next().unwrap_or_default();
         let is_library = name.ends_with(".so") || name.contains(".so.");
         match self.source {
-            ChainSource::FramePointers | ChainSource::Unwound if is_library => {
-                "record --call-graph dwarf finds the callers"
-            }
-            ChainSource::FramePointers | ChainSource::Unwound => {
-                "record --call-graph dwarf finds the callers, or frame pointers do: -C force-frame-pointers=yes of rustc, \
-                 -fno-omit-frame-pointer of C and C++"
-            }
+            ChainSource::FramePointers | ChainSource::Unwound => match self.language {
+                // Those of a system are built by others, and Go leaves frame pointers out of assembler alone.
+                _ if is_library => "record --call-graph dwarf finds the callers",
+                Some(Language::Go) => "record --call-graph dwarf finds the callers",
+                Some(Language::Rust) => {
+                    "record --call-graph dwarf finds the callers, or build with -C force-frame-pointers=yes (rustc)"
+                }
+                Some(Language::C | Language::Cpp) => {
+                    "record --call-graph dwarf finds the callers, or build with -fno-omit-frame-pointer (C, C++)"
+                }
+                None => {
+                    "record --call-graph dwarf finds the callers, or build with -C force-frame-pointers=yes (rustc), \
+                     -fno-omit-frame-pointer (C, C++)"
+                }
+            },
             ChainSource::StackCopies => {
                 "larger copies of the stack have more callers: record --call-graph dwarf,65528"
             }

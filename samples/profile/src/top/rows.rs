@@ -57,24 +57,68 @@ pub(super) struct TopRow {
     pub(super) cells: Vec<String>,
     /// The function of its samples, where the keys tell functions apart.
     pub(super) function: Option<Seen>,
+    /// True if a CPU without work waits in it.
+    pub(super) is_idle: bool,
     /// Lines on who called it.
     pub(super) callers: Vec<String>,
+}
+
+/// Functions in which a CPU without work waits, as `perf top` knows them (`idle_symbols`, `tools/perf/util/symbol.c`).
+const IDLE: [&str; 18] = [
+    "acpi_idle_do_entry",
+    "acpi_processor_ffh_cstate_enter",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+    "cpu_do_idle",
+    "cpu_idle",
+    "cpu_startup_entry",
+    "default_idle",
+    "idle_cpu",
+    "intel_idle",
+    "intel_idle_ibrs",
+    "intel_idle_irq",
+    "mwait_idle",
+    "mwait_idle_with_hints",
+    "native_safe_halt",
+    "poll_idle",
+    "psw_idle",
+    "pv_native_safe_halt",
+];
+
+/// Returns true for a function in which a CPU without work waits.
+fn is_idle(function: &Seen) -> bool {
+    // Compilers append `.constprop.0` and the like.
+    let name = function
+        .name
+        .as_deref()
+        .and_then(|name| name.split('.').next());
+    function.in_kernel && name.is_some_and(|name| IDLE.contains(&name))
 }
 
 /// Returns the rows of an event, the heaviest first.
 pub(super) fn rows(profile: &Profile, event: &EventProfile, form: &TopForm) -> Vec<TopRow> {
     let entries = Entries::new(profile, event, &form.keys, &form.report, form.limit);
-    let of_functions = form.keys.contains(&Key::Symbol);
+    let symbol = form.keys.iter().position(|key| *key == Key::Symbol);
     let list = entries.list.into_iter();
-    list.map(|entry| TopRow {
-        percent: entry.own.percent_of(entries.total),
-        samples: report::whole_samples(entry.own.samples),
-        function: of_functions.then(|| profile.functions.get(entry.function).clone()),
-        callers: match form.with_callers {
+    list.map(|entry| {
+        let function = symbol.map(|_| profile.functions.get(entry.function).clone());
+        let callers = match form.with_callers {
             true => report::callers(profile, entries.total, &entry),
             false => Vec::new(),
-        },
-        cells: entry.cells,
+        };
+        let mut cells = entry.cells;
+        let is_idle = function.as_ref().is_some_and(is_idle);
+        if let Some(at) = symbol.filter(|_| is_idle) {
+            cells[at].push_str(" (idle)");
+        }
+        TopRow {
+            percent: entry.own.percent_of(entries.total),
+            samples: report::whole_samples(entry.own.samples),
+            cells,
+            function,
+            is_idle,
+            callers,
+        }
     })
     .collect()
 }
@@ -142,6 +186,21 @@ pub(super) fn table(
 mod tests {
     use super::*;
     use crate::top::example::profile;
+
+    #[test]
+    fn waiting_for_work_is_idle_in_the_kernel() {
+        let of = |name: &str, in_kernel| Seen {
+            object: "[kernel.kallsyms]".into(),
+            name: Some(name.into()),
+            at: None,
+            inlined: false,
+            in_kernel,
+            source: None,
+        };
+        assert!(is_idle(&of("pv_native_safe_halt", true)));
+        assert!(is_idle(&of("mwait_idle_with_hints.constprop.0", true)));
+        assert!(!is_idle(&of("idle", true)) && !is_idle(&of("default_idle", false)));
+    }
 
     #[test]
     fn tables_of_every_form() {

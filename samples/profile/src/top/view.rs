@@ -21,6 +21,7 @@ Enter                    its instructions, with their shares
 s                        sort by share or another column
 /                        show rows with a text in them
 e                        the next event
+i                        hide idle functions, or show them
 z                        count from zero
 p, Space                 pause and go on
 h, ?                     these keys
@@ -77,6 +78,7 @@ pub(super) struct View {
     state: TableState,
     order: Order,
     filter: String,
+    hides_idle: bool,
     is_typing: bool,
     pub(super) is_paused: bool,
     event: usize,
@@ -95,6 +97,7 @@ impl View {
             state: TableState::default(),
             order: Order::Share,
             filter: String::new(),
+            hides_idle: false,
             is_typing: false,
             is_paused: false,
             event: 0,
@@ -119,6 +122,7 @@ impl View {
         let all = self.shown.get(self.event);
         let all = all.map_or(&[][..], |shown| &shown.rows);
         self.rows = rows::chosen(all, self.order, &self.filter);
+        self.rows.retain(|row| !(row.is_idle && self.hides_idle));
         let at = chosen.and_then(|chosen| self.rows.iter().position(|row| row.cells == chosen));
         let last = self.rows.len().checked_sub(1);
         let before = self.state.selected().unwrap_or(0);
@@ -183,6 +187,7 @@ impl View {
             Key::Char('/') => self.is_typing = true,
             Key::Char('p' | ' ') => self.is_paused = !self.is_paused,
             Key::Char('e') => self.event = (self.event + 1) % self.shown.len().max(1),
+            Key::Char('i') => self.hides_idle = !self.hides_idle,
             Key::Char('z') => return Action::Zero,
             Key::Up => self.state.select_previous(),
             Key::Down => self.state.select_next(),
@@ -249,6 +254,9 @@ impl View {
                     Some(shown) if shown.samples > 0 && !self.filter.is_empty() => {
                         "no row has the text of the filter"
                     }
+                    Some(shown) if shown.samples > 0 && self.hides_idle => {
+                        "nothing but idle functions, which are hidden (i shows them)"
+                    }
                     _ => "no samples yet",
                 };
                 frame.render_widget(Paragraph::new(why), body);
@@ -264,9 +272,14 @@ impl View {
     fn title(&self, lost: u64) -> String {
         let event = self.shown.get(self.event);
         let (name, samples) = event.map_or(("", 0), |event| (&*event.name, event.samples));
+        let idle = if self.hides_idle {
+            ", without idle"
+        } else {
+            ""
+        };
         let paused = if self.is_paused { ", paused" } else { "" };
         format!(
-            "quipu top  {name}: {samples} recent samples, {lost} lost; by {}{paused}",
+            "quipu top  {name}: {samples} recent samples, {lost} lost; by {}{idle}{paused}",
             self.order.name(&self.form.keys)
         )
     }
@@ -317,7 +330,7 @@ impl View {
                 }
             }
             let cells = numbers.into_iter().flatten().chain(texts);
-            let is_hot = self.colour && row.percent >= HOT;
+            let is_hot = self.colour && row.percent >= HOT && !row.is_idle;
             let cells = cells.enumerate().map(|(at, text)| match at {
                 0 if is_hot => Cell::new(text).style(Color::Red),
                 _ => Cell::new(text),
@@ -435,6 +448,18 @@ mod tests {
         view.update(&Profile::default());
         assert!(view.is_empty());
         assert!(screen(&mut view).contains("no samples yet"));
+    }
+
+    #[test]
+    fn idle_functions_are_hidden_by_a_key() {
+        let mut view = view_of(false, false);
+        view.shown[0].rows[0].is_idle = true;
+        for is_shown in [false, true] {
+            press(&mut view, Key::Char('i'));
+            let text = screen(&mut view);
+            assert_eq!(text.contains("work"), is_shown, "{text}");
+            assert_eq!(text.contains("by share, without idle"), !is_shown, "{text}");
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ mod stat;
 mod stat_on_cpus;
 #[cfg(target_os = "linux")]
 mod surroundings;
+#[cfg(target_os = "linux")]
+mod tmux;
 
 use std::fmt::Display;
 use std::io::Write as _;

@@ -22,6 +22,7 @@ mod elsewhere;
 mod files;
 mod groups;
 mod jit;
+mod journeys;
 mod judge;
 mod kept_names;
 mod levels;

@@ -20,6 +20,8 @@ const METRIC_WIDTH: usize = 9;
 const METRIC_UNIT_WIDTH: usize = 14;
 const TIME_WIDTH: usize = 16;
 const TIMES_WIDTH: usize = 18;
+/// The columns of a time with its standard error and what that is in percent.
+const WIDEST_TIME: usize = 70;
 /// The columns of a line of an interval, and of repeated runs.
 const WIDEST_LINE: usize = 96;
 /// The mark of a metric that is beyond its threshold.
@@ -51,7 +53,7 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
     if !report.rows.is_empty() {
         out.push('\n');
     }
-    times(out, report);
+    times(out, report, layout);
     notes(out, report, layout);
     out.push('\n');
 }
@@ -59,10 +61,17 @@ pub fn report(out: &mut String, report: &Report, metric_only: bool, layout: Layo
 /// Appends the legend and the remarks.
 pub fn notes(out: &mut String, report: &Report, layout: Layout) {
     if report.rows.iter().any(is_marked) {
-        out.push_str(
-            "\n  ~ an estimate: the counter ran for the share of the time in parentheses, and the\n    \
-             value is scaled up to all of it\n",
-        );
+        const LEGEND: &str = "~ an estimate: the counter ran for the share of the time in parentheses, and the value is scaled \
+             up to all of it";
+        const WIDTH: usize = 86;
+        let layout = Layout {
+            width: Some(layout.width.unwrap_or(WIDTH).min(WIDTH)),
+            ..layout
+        };
+        out.push('\n');
+        for (at, line) in layout.wrap(LEGEND, 4).iter().enumerate() {
+            let _ = writeln!(out, "{:1$}{line}", "", if at == 0 { 2 } else { 4 });
+        }
     }
     for note in &report.notes {
         let heading = format!("{}: {}", note.about, note.events.join(", "));
@@ -113,6 +122,8 @@ const METRIC: usize = 5;
 pub struct Columns {
     widths: [usize; 6],
     time_width: usize,
+    /// False on a terminal for which lines with the metrics beside counts were too long.
+    has_metrics: bool,
     /// Room for the text of the time that each line begins with.
     time: String,
 }
@@ -128,6 +139,7 @@ impl Columns {
         Self {
             widths: [0, value, UNIT_WIDTH, name, 0, metric],
             time_width,
+            has_metrics: true,
             time: String::new(),
         }
     }
@@ -150,6 +162,19 @@ impl Columns {
     }
 
     fn rows(&mut self, out: &mut String, rows: &[Row], heading: bool, layout: Layout) {
+        if let Some(width) = layout.width {
+            let mut plain = String::new();
+            let layout = Layout {
+                colour: false,
+                ..layout
+            };
+            self.lines(&mut plain, rows, false, layout);
+            self.has_metrics &= plain.lines().all(|line| self::width(line) <= width);
+        }
+        self.lines(out, rows, heading, layout);
+    }
+
+    fn lines(&mut self, out: &mut String, rows: &[Row], heading: bool, layout: Layout) {
         let start = out.len();
         loop {
             let widths = self.widths;
@@ -217,13 +242,13 @@ impl Columns {
                 line.push(" # ");
                 line.push(&layout.yellow(ATTENTION));
             }
-        } else if let Some(metric) = &row.metric {
+        } else if let Some(metric) = row.metric.as_ref().filter(|_| self.has_metrics) {
             line.push(" # ");
             line.number(METRIC, |out| push_metric_value(out, metric, layout));
             line.spaces += 1;
             line.push(&metric.unit);
             line.spaces += METRIC_UNIT_WIDTH.saturating_sub(width(&metric.unit));
-        } else if row.spread.is_some() || row.is_uncertain() {
+        } else if self.has_metrics && (row.spread.is_some() || row.is_uncertain()) {
             line.spaces += line.widths[METRIC] + METRIC_UNIT_WIDTH + " #  ".len();
         }
         if let Some(spread) = row.spread
@@ -359,8 +384,10 @@ fn push_raw_value(out: &mut String, row: &Row, value: u128, layout: Layout) {
 
 /// Appends elapsed, user and system time, one below the other; before them the times of each run, if there are
 /// any.
-fn times(out: &mut String, report: &Report) {
+fn times(out: &mut String, report: &Report, layout: Layout) {
     let times = &report.times;
+    let is_narrow = layout.width.is_some_and(|width| width < WIDEST_TIME);
+    let column = if is_narrow { 12 } else { TIMES_WIDTH };
     let mean = times.elapsed.mean();
     if !times.runs.is_empty() {
         out.push_str("           # Table of individual measurements:\n");
@@ -371,8 +398,8 @@ fn times(out: &mut String, report: &Report) {
     }
     let mut line = |samples: &super::Samples, what: &str| {
         let mean = format!("{:.9}", samples.mean());
-        let _ = write!(out, "{mean:>TIMES_WIDTH$}");
-        if samples.standard_error() > 0.0 {
+        let _ = write!(out, "{mean:>column$}");
+        if samples.standard_error() > 0.0 && !is_narrow {
             let _ = write!(out, " +- {:.9}", samples.standard_error());
         }
         let _ = write!(out, " seconds {what}");
@@ -385,10 +412,6 @@ fn times(out: &mut String, report: &Report) {
     if let Some(command) = &times.command {
         line(&command.user, "user");
         line(&command.system, "sys");
-        let _ = writeln!(
-            out,
-            "{:>TIMES_WIDTH$} peak memory",
-            bytes(command.peak_memory)
-        );
+        let _ = writeln!(out, "{:>column$} peak memory", bytes(command.peak_memory));
     }
 }

@@ -176,3 +176,106 @@ fn chains_longer_than_the_copy_of_the_stack_are_cut() {
         assert!(!short.contains("[cut]"), "{short}");
     }
 }
+
+/// A name, its source, and its compiler.
+struct Program {
+    file: &'static str,
+    source: &'static str,
+    compiler: &'static [&'static str],
+    remedy: &'static str,
+}
+
+/// Their callers are in a register that the innermost function uses for itself.
+const LANGUAGES: [Program; 4] = [
+    Program {
+        file: "words.c",
+        source: "
+            static volatile long sum;
+            __attribute__((noinline)) static void hash(long n) { for (long i = 0; i < n; i++) sum += i; }
+            __attribute__((noinline)) static void insert(long n) { hash(n); sum++; }
+            int main(void) { insert(100000000); return sum == 1; }",
+        compiler: &["cc", "-O1", "-fomit-frame-pointer"],
+        remedy: "record --call-graph dwarf finds the callers, or build with -fno-omit-frame-pointer (C, C++)",
+    },
+    Program {
+        file: "words.cc",
+        source: "
+            static volatile long sum;
+            namespace words {
+            __attribute__((noinline)) void hash(long n) { for (long i = 0; i < n; i++) sum += i; }
+            __attribute__((noinline)) void insert(long n) { hash(n); sum++; }
+            }
+            int main() { words::insert(100000000); return sum == 1; }",
+        compiler: &["c++", "-O1", "-fomit-frame-pointer"],
+        remedy: "record --call-graph dwarf finds the callers, or build with -fno-omit-frame-pointer (C, C++)",
+    },
+    Program {
+        file: "words.rs",
+        source: "
+            mod words {
+                #[inline(never)]
+                pub fn hash(n: u64) -> u64 { (0..n).fold(0, |sum, i| std::hint::black_box(sum + i)) }
+                #[inline(never)]
+                pub fn insert(n: u64) -> u64 { hash(n) + 1 }
+            }
+            fn main() { std::process::exit((words::insert(100000000) == 1) as i32) }",
+        compiler: &["rustc", "-O", "-C", "force-frame-pointers=no"],
+        remedy: "record --call-graph dwarf finds the callers, or build with -C force-frame-pointers=yes (rustc)",
+    },
+    // It has a frame, and with that a frame pointer: nothing is cut.
+    Program {
+        file: "words.go",
+        source: "
+            package main
+            var sum [64]int
+            //go:noinline
+            func hash(n int) int {
+                var counts [64]int
+                for i := 0; i < n; i++ { counts[i%64] += i }
+                sum = counts
+                return counts[n%64]
+            }
+            //go:noinline
+            func insert(n int) int { return hash(n) + 1 }
+            func main() { if insert(100000000) == 1 { panic(1) } }",
+        compiler: &["go", "build"],
+        remedy: "",
+    },
+];
+
+#[test]
+fn the_remedy_is_that_of_the_language() {
+    const TEST: &str = "the_remedy_is_that_of_the_language";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    for program in LANGUAGES {
+        std::fs::write(bench.path(program.file), program.source).expect("it is ours");
+        let (compiler, options) = program.compiler.split_first().expect("its name");
+        let compiled = std::process::Command::new(compiler)
+            .current_dir(bench.directory.path())
+            .args(options)
+            .args(["-o", "words", program.file])
+            .output();
+        match compiled {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => panic!("{compiler}: {}", stderr(&output)),
+            Err(e) => {
+                skip(TEST, format_args!("{compiler}: {e}"));
+                continue;
+            }
+        }
+        let words = bench.path("words").to_string_lossy().into_owned();
+        let recorded = bench.record(&["-g", "-e", "cpu-clock:u", "-F", "200"], &words);
+        let text = stderr(&recorded);
+        assert_eq!(recorded.status.code(), Some(0), "{text}");
+        let text = super::unwrapped(&text);
+        let children = stdout(&bench.report(&["--children"]));
+        for text in [text, children] {
+            match program.remedy {
+                "" => assert!(!text.contains("[cut]"), "{}: {text}", program.file),
+                remedy => assert!(text.contains(remedy), "{}: {text}", program.file),
+            }
+        }
+    }
+}

@@ -1,79 +1,8 @@
 //! `quipu top` on a terminal of tmux(1), as people see it.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use super::top::{Killed, PATIENCE, spinning};
-use super::{Bench, skip};
-
-/// A server of tmux with `quipu top` of a process in its window. It ends when this is dropped.
-struct Window {
-    /// A directory for its socket and for the exit status of quipu.
-    directory: PathBuf,
-}
-
-impl Window {
-    /// Starts both; `None`, which is said, if tmux is not installed.
-    fn open(test: &str, bench: &Bench, (columns, lines): (u16, u16), top: &str) -> Option<Self> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            skip(test, "tmux(1) is not installed");
-            return None;
-        }
-        let window = Self {
-            directory: bench.path("."),
-        };
-        let quipu = env!("CARGO_BIN_EXE_quipu");
-        let line = format!("'{quipu}' top {top} 2>errors; echo $? >status; cat errors; sleep 600");
-        let (columns, lines) = (columns.to_string(), lines.to_string());
-        let session = ["new-session", "-d", "-x", &columns, "-y", &lines, &line];
-        window.tmux(&[&["-f", "/dev/null"], &session[..]].concat());
-        Some(window)
-    }
-
-    /// Runs a command of the server; returns its output.
-    fn tmux(&self, words: &[&str]) -> String {
-        let mut tmux = Command::new("tmux");
-        tmux.current_dir(&self.directory)
-            .env("TMUX_TMPDIR", &self.directory)
-            .env("SHELL", "/bin/sh")
-            .env_remove("TMUX");
-        let output = tmux.args(["-u", "-L", "top"]).args(words).output();
-        String::from_utf8(output.expect("it runs").stdout).expect("text")
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.tmux(&[&["send-keys"], keys].concat());
-    }
-
-    /// Waits for a screen that is as it should be, and returns it.
-    fn wait_for(&self, wanted: &str, is_good: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let screen = self.tmux(&["capture-pane", "-p"]);
-            if is_good(&screen) {
-                return screen;
-            }
-            assert!(Instant::now() < end, "no {wanted}:\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Waits until quipu has ended; returns its exit status.
-    fn status(&self) -> String {
-        let file = self.directory.join("status");
-        self.wait_for("end", |_| {
-            std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'))
-        });
-        std::fs::read_to_string(&file).expect("it was read")
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
+use super::Bench;
+use super::top::{Killed, spinning};
+use crate::tmux::Window;
 
 /// Returns the rows of a screen, with their shares.
 fn rows(screen: &str) -> Vec<&str> {
@@ -87,9 +16,20 @@ fn has_row(screen: &str) -> bool {
 
 fn begin(test: &str, size: (u16, u16), options: &str) -> Option<(Bench, Killed, Window)> {
     let (bench, spin) = spinning(test)?;
-    let top = format!("{options} -p {}", spin.0.id());
-    let window = Window::open(test, &bench, size, &top)?;
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    let id = spin.0.id();
+    let line =
+        format!("'{quipu}' top {options} -p {id} 2>errors; echo $? >status; cat errors; sleep 600");
+    let window = Window::open(test, bench.directory.path(), size, &line)?;
     Some((bench, spin, window))
+}
+
+/// Waits until quipu has ended; returns its exit status.
+fn status(bench: &Bench, window: &Window) -> String {
+    let file = bench.path("status");
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    window.wait_for("end", |_| read().ends_with('\n'));
+    read()
 }
 
 #[test]
@@ -97,7 +37,7 @@ fn rows_are_shown_without_a_key_on_every_size_of_terminal() {
     const TEST: &str = "rows_are_shown_without_a_key_on_every_size_of_terminal";
     for size in [(80, 24), (20, 24), (200, 24), (80, 8), (20, 4)] {
         // The usual event: where the CPU has no counters, a note says so.
-        let Some((_bench, _spin, window)) = begin(TEST, size, "-d 1") else {
+        let Some((bench, _spin, window)) = begin(TEST, size, "-d 1") else {
             return;
         };
         let screen = window.wait_for("row", has_row);
@@ -107,14 +47,14 @@ fn rows_are_shown_without_a_key_on_every_size_of_terminal() {
             "{size:?}:\n{screen}"
         );
         window.keys(&["q"]);
-        assert_eq!(window.status(), "0\n", "{size:?}");
+        assert_eq!(status(&bench, &window), "0\n", "{size:?}");
     }
 }
 
 #[test]
 fn keys_do_as_the_help_says() {
     const TEST: &str = "keys_do_as_the_help_says";
-    let Some((_bench, _spin, window)) = begin(TEST, (80, 24), "-d 1") else {
+    let Some((bench, _spin, window)) = begin(TEST, (80, 24), "-d 1") else {
         return;
     };
     window.wait_for("row", has_row);
@@ -159,7 +99,7 @@ fn keys_do_as_the_help_says() {
         screen.contains("Disassembly")
     });
     window.keys(&["q"]);
-    assert_eq!(window.status(), "0\n");
+    assert_eq!(status(&bench, &window), "0\n");
 }
 
 #[test]
@@ -189,14 +129,19 @@ fn samples_in_the_title_are_those_of_the_rows() {
 #[test]
 fn the_last_table_stays_when_the_process_ends() {
     const TEST: &str = "the_last_table_stays_when_the_process_ends";
-    let Some((_bench, spin, window)) = begin(TEST, (80, 24), "-e cpu-clock:u -d 1") else {
+    let Some((bench, spin, window)) = begin(TEST, (40, 24), "-e cpu-clock:u -d 1") else {
         return;
     };
     window.wait_for("row", has_row);
     let ended = format!("process {} has ended", spin.0.id());
     drop(spin);
-    assert_eq!(window.status(), "0\n");
+    assert_eq!(status(&bench, &window), "0\n");
     window.wait_for("last table", |screen| {
         has_row(screen) && screen.contains(&ended)
     });
+    let lines = window.lines();
+    assert!(
+        lines.lines().all(|line| line.chars().count() <= 40),
+        "{lines}"
+    );
 }

@@ -57,7 +57,7 @@ fn an_interval_with_its_heading() {
 #[test]
 fn lines_are_narrower_where_the_terminal_is() {
     let mut all = String::new();
-    for width in [80, 120] {
+    for width in [60, 80, 120, 200] {
         let layout = Layout {
             width: Some(width),
             ..Layout::PLAIN
