@@ -7,7 +7,11 @@ mod bits;
 pub(crate) mod condition;
 mod core_pmus;
 #[cfg(feature = "names")]
+mod debug_file;
+#[cfg(feature = "names")]
 mod elf_symbol;
+#[cfg(feature = "names")]
+mod ifunc;
 #[cfg(feature = "names")]
 mod names;
 #[cfg(feature = "names")]

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use object::elf::{SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC};
 use object::read::elf::{ElfFile, FileHeader, Sym as _};
 use object::read::{ReadCache, ReadRef};
-use object::{Architecture, Endianness, Object as _, ObjectSegment as _};
+use object::{
+    Architecture, Endianness, Object as _, ObjectKind, ObjectSection as _, ObjectSegment as _,
+    SectionKind,
+};
 use quipu_hal::{Error, ErrorKind, Result};
 
+use super::debug_file;
+use super::ifunc::Code;
 use crate::machine::hint::did_you_mean;
 use crate::machine::kernel_file;
 
@@ -26,6 +30,10 @@ const LIBRARIES: [&str; 8] = [
     "/lib",
     "/usr/lib",
 ];
+
+/// No function that selects another is longer, in bytes; so much is read of one of an unknown length.
+const LONGEST: u64 = 64 << 10;
+const LONGEST_UNKNOWN: u64 = 256;
 
 /// Returns the file that is meant by the name of a library, `libc`, or of a program in `PATH`. A path is itself.
 pub(crate) fn located(object: &Path) -> PathBuf {
@@ -129,15 +137,15 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
     if function.is_selector {
         let reason = "programs call another function that is selected when they start (IFUNC): the calls of this one \
                       are of the dynamic linker";
-        let is_implementation = |other: &&Function| {
-            let name = other.name.trim_start_matches('_');
-            !other.is_selector && name.starts_with(&format!("{symbol}_"))
-        };
-        let implementations = functions.iter().filter(is_implementation);
-        let implementations: BTreeSet<&str> = implementations.map(|other| &*other.name).collect();
-        let implementations: Vec<&str> = implementations.into_iter().collect();
+        let candidates = candidates(&elf, function).into_iter();
+        let candidates =
+            candidates.filter_map(|address| match name_at(&functions, symbol, address) {
+                Some(name) => Some(name.to_owned()),
+                None => Some(format!("{:#x}", offset(address)?)),
+            });
+        let candidates: Vec<String> = candidates.collect();
         let error = fail(ErrorKind::UnsupportedEvent, reason);
-        return Err(match implementations.as_slice() {
+        return Err(match candidates.as_slice() {
             [] => error.with_hint("`quipu record` and `quipu report` show which one runs"),
             names => error.with_hint(format!("one of {}", names.join(", "))),
         });
@@ -148,6 +156,46 @@ pub(crate) fn file_offset(path: &Path, symbol: &str) -> Result<u64> {
             "the function is in no loadable segment",
         )
     })
+}
+
+/// Returns the addresses of the functions among which one selects.
+fn candidates<'data, R: ReadRef<'data>>(
+    elf: &object::File<'data, R>,
+    selector: &Function,
+) -> BTreeSet<u64> {
+    let texts = || {
+        elf.sections()
+            .filter(|section| section.kind() == SectionKind::Text)
+    };
+    let len = match selector.len {
+        0 => LONGEST_UNKNOWN,
+        len => len.min(LONGEST),
+    };
+    let code = texts().find_map(|section| {
+        let left = (section.address() + section.size()).checked_sub(selector.address)?;
+        section.data_range(selector.address, len.min(left)).ok()?
+    });
+    let code = Code {
+        machine: elf.architecture(),
+        is_fixed: elf.kind() == ObjectKind::Executable,
+        address: selector.address,
+        bytes: code.unwrap_or_default(),
+    };
+    let mut candidates = code.addresses();
+    candidates.retain(|address| {
+        let mut texts = texts();
+        texts.any(|text| (text.address()..text.address() + text.size()).contains(address))
+    });
+    candidates
+}
+
+/// Returns the name of the function at an address; of several one that has the name of its selector in it.
+fn name_at<'f>(functions: &'f [Function], selector: &str, address: u64) -> Option<&'f str> {
+    let names = functions
+        .iter()
+        .filter(|f| f.address == address && !f.is_selector);
+    let names = names.map(|function| &*function.name);
+    names.min_by_key(|name| (!name.contains(selector), *name))
 }
 
 /// Returns true if a file is a Go program.
@@ -166,6 +214,8 @@ struct Function {
     /// Its name as it stands there.
     name: String,
     address: u64,
+    /// Its bytes, 0 if the table does not say how many.
+    len: u64,
     /// True for a version that programs get only by its name.
     is_old: bool,
     is_global: bool,
@@ -203,7 +253,7 @@ fn functions_of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<
     }
 }
 
-/// Returns the functions in the debug information of a file that lies apart, if it is of the same build.
+/// Returns the functions in the debug information of a file that lies apart.
 ///
 /// `quipu-symbols` does this for reports, with caches and compressed tables too. A backend knows nothing of it: who counts
 /// would have to build what reads DWARF, demangles and decompresses.
@@ -211,48 +261,11 @@ fn functions_apart<'data, R: ReadRef<'data>>(
     path: &Path,
     file: &object::File<'data, R>,
 ) -> Vec<Function> {
-    let Ok(Some(id)) = file.build_id() else {
+    let Some(apart) = debug_file::opened(path, file) else {
         return Vec::new();
     };
-    let functions = |place: PathBuf| {
-        // Beside a program of another user there may be a FIFO of that name.
-        let mut options = File::options();
-        let options = options.read(true).custom_flags(libc::O_NONBLOCK);
-        let file = options.open(place).ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let cache = ReadCache::new(file);
-        let apart = object::File::parse(&cache).ok()?;
-        let is_same = apart.build_id() == Ok(Some(id));
-        is_same.then(|| functions_of(&apart))
-    };
-    let mut places = places_apart(path, file, id).into_iter();
-    places.find_map(functions).unwrap_or_default()
-}
-
-/// Returns where the debug information of a file may lie (GDB's manual, "Debugging Information in Separate Files").
-fn places_apart<'data, R: ReadRef<'data>>(
-    path: &Path,
-    file: &object::File<'data, R>,
-    id: &[u8],
-) -> Vec<PathBuf> {
-    let debug = Path::new("/usr/lib/debug");
-    let mut places = Vec::new();
-    if let [first, rest @ ..] = id {
-        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-        places.push(debug.join(format!(".build-id/{first:02x}/{rest}.debug")));
-    }
-    if let Ok(Some((name, _))) = file.gnu_debuglink()
-        && let Ok(name) = str::from_utf8(name)
-        && !name.contains('/')
-        && let Some(directory) = path.parent()
-    {
-        let rooted = directory.strip_prefix("/").unwrap_or(directory);
-        let directories = [directory, &directory.join(".debug"), &debug.join(rooted)];
-        places.extend(directories.map(|directory| directory.join(name)));
-    }
-    places
+    let cache = ReadCache::new(apart);
+    object::File::parse(&cache).map_or_else(|_| Vec::new(), |apart| functions_of(&apart))
 }
 
 fn functions_in<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Vec<Function>
@@ -286,6 +299,7 @@ where
             functions.push(Function {
                 name: name.to_owned(),
                 address: symbol.st_value(endian).into() & !thumb,
+                len: symbol.st_size(endian).into(),
                 is_old: is_hidden,
                 is_global: matches!(symbol.st_bind(), STB_GLOBAL | STB_WEAK),
                 is_selector: kind == STT_GNU_IFUNC,
@@ -347,12 +361,15 @@ mod tests {
 
     /// A library with a function that is selected when it is loaded, two functions of one name, and two versions of one.
     const LIBRARY: &str = r#"
+#include <unistd.h>
 int first(int n) { return n + 1; }
 int second(int n) { return n + 2; }
 __asm__(".symver first, versioned@OLD");
 __asm__(".symver second, versioned@@NEW");
-int selected_fast(int n) { return n + 3; }
-static void *select_it(void) { return (void *)selected_fast; }
+static int one(int n) { return n + 3; }
+static int other(int n) { return n + 6; }
+int selected_checked(int n) { return n + 7; }
+static void *select_it(void) { return getppid() > 1 ? (void *)one : (void *)other; }
 int selected(int n) __attribute__((ifunc("select_it")));
 static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
 "#;
@@ -381,8 +398,9 @@ static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
             eprintln!("SKIP a_name_means_one_function_or_is_refused: no C compiler with IFUNC");
             return;
         }
+        let library = path("a.so");
+        let offsets = ["one", "other"].map(|name| file_offset(&library, name).expect("there"));
         for stripped in [false, true] {
-            let library = path("a.so");
             if stripped {
                 let strip = std::process::Command::new("strip").arg(&library).output();
                 assert!(strip.expect("binutils has it").status.success());
@@ -403,7 +421,15 @@ static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
                     .is_some_and(|reason| reason.contains("IFUNC")),
                 "{refusal}"
             );
-            assert_eq!(refusal.hint(), Some("one of selected_fast"));
+            let hint = refusal.hint().unwrap_or_default();
+            match stripped {
+                false => assert_eq!(hint, "one of one, other"),
+                true => {
+                    // By their offsets.
+                    let known = offsets.map(|offset| format!("{offset:#x}")).join(", ");
+                    assert_eq!(hint, format!("one of {known}"));
+                }
+            }
             let refusal = offset("twice").expect_err("which one");
             let wanted = if stripped {
                 "no function of this name"
@@ -466,6 +492,27 @@ static __attribute__((noinline, used)) int twice(int n) { return n + 4; }
         assert!(file_offset(&path("a.so"), "twice").is_ok());
         // That of another build is passed over.
         std::fs::rename(path("other"), path(".debug/a.debug")).expect("renamed");
+        assert!(file_offset(&path("a.so"), "twice").is_err());
+        // Without IDs the checksum decides.
+        let compile = [
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id=none",
+            "-o",
+            "a.so",
+            "a.c",
+        ];
+        assert!(
+            run(&compile) && run(&keep) && run(&link),
+            "it was done before"
+        );
+        assert!(file_offset(&path("a.so"), "twice").is_ok());
+        let mut debug = File::options()
+            .append(true)
+            .open(path("a.debug"))
+            .expect("writable");
+        std::io::Write::write_all(&mut debug, &[0]).expect("written");
         assert!(file_offset(&path("a.so"), "twice").is_err());
     }
 

@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: true,
         symbols: Some(&options.symbols),
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     input.find_functions(&mut selection.names.symbols)?;
     let selection = selection.selection()?;
@@ -112,9 +112,16 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
                     written = written.and_then(|()| pager.write_all(text.as_bytes()));
                 }
                 Err(why) => refused.entry(why).or_default().push(format!(
-                    "{} ({:.2} % of {}) in {}",
+                    "{} ({} of {}) in {}",
                     function.name.as_deref().unwrap_or_default(),
-                    hits.total.percent_of(event.total),
+                    // Of what was chosen a named function has all.
+                    match is_named {
+                        true => match hits.total.samples {
+                            1 => "1 sample".to_owned(),
+                            samples => format!("{samples} samples"),
+                        },
+                        false => format!("{:.2} %", hits.total.percent_of(event.total)),
+                    },
                     event.name,
                     function.object
                 )),

@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: true,
         symbols: None,
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     let hit = HitFiles::of(input)?;
     for path in &hit.left_out {

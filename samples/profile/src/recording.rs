@@ -30,6 +30,8 @@ pub(crate) use owner::{is_fault, owner, owner_of_address};
 pub(crate) use places::{Inlined, Place, Places};
 pub(crate) use replay::Replay;
 #[cfg(target_os = "linux")]
+pub(crate) use replay::identity_of;
+#[cfg(target_os = "linux")]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{SampleSelection, SelectionOptions};
 pub(crate) use symbol_options::SymbolOptions;

@@ -36,7 +36,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         parameters: false,
         symbols: Some(&options.symbols),
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     let mut selection = options.selection.clone();
     input.find_functions(&mut selection.names.symbols)?;

@@ -1,6 +1,7 @@
 //! Functions of just-in-time compilers: `/tmp/perf-PID.map`
 //! (`tools/perf/Documentation/jit-interface.txt`).
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub(crate) fn paths_of(
     running: Option<&ProcessMaps>,
     sampled: Option<&ProcessMaps>,
 ) -> Vec<PathBuf> {
-    let name = |pid: i32| format!("/tmp/perf-{pid}.map");
+    let name = |pid: i32| format!("/tmp/{}", name_of(pid));
     let own = running.map(|running| {
         let (_, own) = running.user_and_own_pid();
         running.in_root(name(own.unwrap_or(pid)).as_bytes())
@@ -40,11 +41,27 @@ pub(crate) fn paths_of(
     paths
 }
 
+/// Returns the name of the file in which the compiler of a process lists its functions.
+pub(crate) fn name_of(pid: i32) -> String {
+    format!("perf-{pid}.map")
+}
+
 /// Returns the functions in a file; `None` when there is no such file.
 ///
 /// # Errors
 /// Why it was left out.
 pub(crate) fn functions_in(path: &Path, trusted: Trusted) -> Result<Option<SymbolTable>, LeftOut> {
+    match opened(path, trusted)? {
+        Some(file) => parse(file).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Opens a file that lists functions; `None` when there is no such file.
+///
+/// # Errors
+/// Why it is left out.
+pub(crate) fn opened(path: &Path, trusted: Trusted) -> Result<Option<File>, LeftOut> {
     let Some(file) = regular_file(path)? else {
         return Ok(None);
     };
@@ -57,7 +74,7 @@ pub(crate) fn functions_in(path: &Path, trusted: Trusted) -> Result<Option<Symbo
     if found.len() > LONGEST {
         return Err(LeftOut::TooLong { longest: LONGEST });
     }
-    parse(file).map(Some)
+    Ok(Some(file))
 }
 
 /// Returns the owner of a file who is neither root, nor the user of this process, nor that of the sampled one.

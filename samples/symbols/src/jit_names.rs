@@ -1,6 +1,7 @@
 //! Names of the functions that compilers made as a program ran: read once for each process or file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -12,7 +13,7 @@ use crate::jit::{self, Trusted};
 use crate::jitdump::JitDump;
 use crate::left_out::LeftOut;
 use crate::locate::{self, RecordedAt};
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::process_maps::{ProcessMaps, as_path};
 use crate::processes::Processes;
 use crate::table::{Symbol, SymbolTable};
@@ -23,6 +24,9 @@ pub(crate) struct JitNames {
     /// By the process whose compiler lists its functions.
     maps: HashMap<i32, SymbolTable>,
     dumps: HashMap<Arc<MappedFile>, ReadDump>,
+    /// Copies of such files, which come first.
+    pub(crate) copied_maps: HashMap<i32, PathBuf>,
+    pub(crate) copied_dumps: HashMap<FileIdentity, PathBuf>,
     /// The files that are there and were not read, and why.
     pub(crate) left_out: BTreeMap<String, LeftOut>,
 }
@@ -128,10 +132,12 @@ impl JitNames {
     }
 
     /// Returns true if a process, or one that it was forked from, has a file that lists functions.
-    pub(crate) fn are_there(processes: &Processes, pid: i32, at: RecordedAt) -> bool {
-        let owners = std::iter::once(pid).chain(processes.forked_from(pid).iter().copied());
-        let mut paths = owners.flat_map(|owner| paths_of(processes, (owner, pid), at).0);
-        paths.any(|path| path.exists())
+    pub(crate) fn are_there(&self, processes: &Processes, pid: i32, at: RecordedAt) -> bool {
+        let mut owners = std::iter::once(pid).chain(processes.forked_from(pid).iter().copied());
+        owners.any(|owner| {
+            let mut paths = paths_of(processes, (owner, pid), at).0.into_iter();
+            self.copied_maps.contains_key(&owner) || paths.any(|path| path.exists())
+        })
     }
 
     fn read_map(
@@ -145,7 +151,8 @@ impl JitNames {
             true => Trusted::Everyone,
             false => Trusted::Sampled(user),
         };
-        for path in paths {
+        let copy = self.copied_maps.get(&owner).cloned();
+        for path in copy.into_iter().chain(paths) {
             match jit::functions_in(&path, trusted) {
                 Ok(Some(table)) => return table,
                 Ok(None) => {}
@@ -165,10 +172,10 @@ impl JitNames {
     ) -> ReadDump {
         let running = running(processes, pid, pid);
         let in_root = running.map(|running| running.in_root(&dump.path));
-        for path in in_root.into_iter().chain([as_path(&dump.path)]) {
-            if !locate::is_there(dump, &path, reading.at) {
-                continue;
-            }
+        let places = in_root.into_iter().chain([as_path(&dump.path)]);
+        let places = places.filter(|path| locate::is_there(dump, path, reading.at));
+        let copy = self.copied_dumps.get(&dump.identity).cloned();
+        for path in copy.into_iter().chain(places) {
             match regular_file(&path) {
                 Ok(Some(file)) => {
                     let dump = JitDump::read(file);
@@ -198,7 +205,7 @@ fn paths_of(
     processes: &Processes,
     (owner, sampled): (i32, i32),
     at: RecordedAt,
-) -> (Vec<std::path::PathBuf>, Option<u32>) {
+) -> (Vec<PathBuf>, Option<u32>) {
     let of_sampled = running(processes, sampled, sampled);
     let of_owner = match owner == sampled {
         true => None,
@@ -212,7 +219,7 @@ fn paths_of(
         false => jit::paths_of(owner, of_owner.as_ref(), of_sampled.as_ref()),
     };
     // What is in this /tmp is of processes of this machine.
-    let is_of_other = |path: &std::path::PathBuf| path.starts_with("/tmp") && !at.this_machine;
+    let is_of_other = |path: &PathBuf| path.starts_with("/tmp") && !at.this_machine;
     (
         paths
             .into_iter()

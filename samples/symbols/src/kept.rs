@@ -184,6 +184,11 @@ impl KeptNames {
         self.no_names.clear();
     }
 
+    /// Returns true if there is something of a file.
+    pub(crate) fn has_file(&self, file: &Arc<MappedFile>) -> bool {
+        self.by_file.contains_key(file)
+    }
+
     /// Takes up a file that was read.
     pub(crate) fn push_file(&mut self, file: KeptFile) {
         self.by_file.insert(file.file.clone(), self.files.len());

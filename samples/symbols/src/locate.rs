@@ -56,6 +56,21 @@ impl Display for Doubt {
     }
 }
 
+/// A file that may be the one that was mapped.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    /// True for a copy of the file that was mapped, which is that whatever its inode is.
+    pub(crate) is_copy: bool,
+}
+
+impl From<PathBuf> for Candidate {
+    fn from(path: PathBuf) -> Self {
+        let is_copy = false;
+        Self { path, is_copy }
+    }
+}
+
 /// The time and the machine of a recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RecordedAt {
@@ -66,18 +81,22 @@ pub(crate) struct RecordedAt {
     pub(crate) generation: Option<fn(&File) -> Option<u64>>,
 }
 
-/// Returns the file that was mapped, from the places where it may be. `id` is its build ID as far as one is recorded: then
+/// Returns the file that was mapped, of those that may be it. `id` is its build ID as far as one is recorded: then
 /// copies that tools keep of it are as good.
 pub(crate) fn locate(
     file: &MappedFile,
     id: Option<&[u8]>,
-    places: impl Iterator<Item = PathBuf>,
+    candidates: impl Iterator<Item = Candidate>,
     at: RecordedAt,
 ) -> Result<Located, NotLocated> {
     let (mut doubtful, mut why) = (None, NotLocated::Gone);
-    for path in places {
+    for Candidate { path, is_copy } in candidates {
+        let doubt = |elf: &ElfImage| match is_copy {
+            true => Ok(None),
+            false => doubt_of(&path, elf, (file, id), at),
+        };
         match ElfImage::open(&path) {
-            Ok(Some(elf)) => match doubt_of(&path, &elf, (file, id), at) {
+            Ok(Some(elf)) => match doubt(&elf) {
                 Ok(None) => {
                     let doubt = None;
                     return Ok(Located { path, elf, doubt });
@@ -215,20 +234,36 @@ pub fn build_id_of_mapped(
     }
 }
 
-/// Returns the file with a build ID that a process has mapped at an address; `None` if the file at its path here has that ID too,
-/// or it cannot be opened any more.
-pub fn open_mapped(pid: i32, address: u64, path: &[u8], id: &[u8]) -> Option<File> {
-    let has_id = |path: &Path| {
-        let own = crate::elf::build_id_of(path);
-        own.is_some_and(|own| is_same_build_id(&own, id))
-    };
-    if has_id(&as_path(path)) {
-        return None;
+/// Returns true if a file is the one of an identity.
+pub fn is_file_of(path: &Path, identity: &FileIdentity) -> bool {
+    match identity {
+        FileIdentity::BuildId(id) => {
+            let own = crate::elf::build_id_of(path);
+            own.is_some_and(|own| is_same_build_id(&own, id))
+        }
+        _ => place_of(path).is_some_and(|found| found.is_at(identity)),
     }
+}
+
+/// Returns the file that a process has mapped at an address; `None` if it cannot be opened any more.
+pub fn open_mapped(pid: i32, address: u64, path: &[u8], identity: &FileIdentity) -> Option<File> {
     let maps = ProcessMaps::read(pid)?;
-    let mapped = maps.line_at(address).map(|line| maps.mapped_at(&line));
+    let line = maps.line_at(address);
+    // Layers of a file system may give its inode another device than the mapping has.
+    let is_mapped = line.is_some_and(|line| {
+        let FileIdentity::Inode { device, inode, .. } = identity else {
+            return false;
+        };
+        (line.device, line.inode) == (*device, *inode)
+    });
+    let mapped = line.map(|line| maps.mapped_at(&line));
+    if let (true, Some(mapped)) = (is_mapped, &mapped)
+        && let Ok(Some(file)) = regular_file(mapped)
+    {
+        return Some(file);
+    }
     let mut places = mapped.into_iter().chain([maps.in_root(path)]);
-    let path = places.find(|path| has_id(path))?;
+    let path = places.find(|path| is_file_of(path, identity))?;
     regular_file(&path).ok()?
 }
 
@@ -280,7 +315,7 @@ mod tests {
                 generation,
             },
         };
-        let located = locate(&file, None, [own].into_iter(), at);
+        let located = locate(&file, None, [own.into()].into_iter(), at);
         located.map(|found| found.doubt).map_err(|why| {
             assert!(matches!(why, NotLocated::Other), "{why:?}");
         })
@@ -326,7 +361,10 @@ mod tests {
             path: b"/a"[..].into(),
             identity: FileIdentity::BuildId(id.clone().into()),
         };
-        let places = || ["/nowhere".into(), own.clone()].into_iter();
+        let places = || {
+            let places = ["/nowhere".into(), own.clone()].into_iter();
+            places.map(Candidate::from)
+        };
         let located = locate(&file, Some(&id), places(), RecordedAt::default());
         assert_eq!(located.expect("it is there").path, own);
         let mut other = id;
@@ -336,7 +374,7 @@ mod tests {
         let nowhere = locate(
             &file,
             Some(&other),
-            ["/nowhere".into()].into_iter(),
+            [PathBuf::from("/nowhere").into()].into_iter(),
             RecordedAt::default(),
         );
         assert!(matches!(nowhere, Err(NotLocated::Gone)));

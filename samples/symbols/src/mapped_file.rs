@@ -38,6 +38,11 @@ impl MappedFile {
         is_memory(&self.path)
     }
 
+    /// Returns true for memory that has a descriptor (memfd_create(2)), and so may have been executed as a program.
+    pub fn is_memfd(&self) -> bool {
+        self.path.starts_with(b"/memfd:")
+    }
+
     /// Returns true for the code that the kernel maps into every process (vdso(7)).
     pub(crate) fn is_vdso(&self) -> bool {
         *self.path == *b"[vdso]"
@@ -45,7 +50,7 @@ impl MappedFile {
 
     /// Returns true for a file in which a just-in-time compiler lists its functions and their code
     /// (`tools/perf/Documentation/jitdump-specification.txt`): it maps one page of it, by which the file is found.
-    pub(crate) fn is_jitdump(&self) -> bool {
+    pub fn is_jitdump(&self) -> bool {
         let name = self.path.rsplit(|byte| *byte == b'/').next();
         let pid = name.and_then(|name| name.strip_prefix(b"jit-")?.strip_suffix(b".dump"));
         pid.is_some_and(|pid| !pid.is_empty() && pid.iter().all(u8::is_ascii_digit))

@@ -21,7 +21,7 @@ use crate::kept::KeptNames;
 use crate::kernel_space::{KernelSpace, UNKNOWN};
 use crate::left_out::LeftOut;
 use crate::lines::Line;
-use crate::locate::{self, Doubt, NotLocated, RecordedAt};
+use crate::locate::{self, Candidate, Doubt, NotLocated, RecordedAt};
 use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::no_names::NoNames;
 use crate::process_maps::{ProcessMaps, as_path, under};
@@ -122,8 +122,8 @@ pub struct Symbolizer {
     no_names: BTreeMap<String, NoNames>,
     /// The reasons that there were when it was recorded, by object.
     kept_no_names: BTreeMap<String, NoNames>,
-    /// Copies of files by their build IDs, for those that are in none of their places any more.
-    copies: HashMap<Vec<u8>, PathBuf>,
+    /// Copies of files, for those that are in none of their places any more.
+    copies: HashMap<FileIdentity, PathBuf>,
     /// The directory that stands for the root of the file system that was recorded.
     root: Option<PathBuf>,
     /// Names that were kept with the recording.
@@ -172,7 +172,7 @@ impl Symbolizer {
     pub fn may_have_own_functions(&self, processes: &Processes, pid: i32) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.has_process(pid))
-            || JitNames::are_there(processes, pid, self.recorded_at)
+            || self.jit.are_there(processes, pid, self.recorded_at)
     }
 
     /// Returns the file that is read for what is at an address of a process: of code that a compiler made, the one that the
@@ -439,7 +439,8 @@ impl Symbolizer {
         let file = &mapped.file;
         let mut object = String::from_utf8_lossy(&file.path).into_owned();
         let recorded = self.recorded.get(&*file.path).cloned();
-        if file.is_anonymous() {
+        // A program may have been executed from a memfd, in which others have made code.
+        if file.is_anonymous() && (recorded.is_some() || !file.is_memfd()) {
             let image = match recorded {
                 Some(recorded) => Image::of_recording(object, recorded),
                 None => Image::unknown(object, true),
@@ -453,9 +454,13 @@ impl Symbolizer {
             };
             return (image, whole);
         }
-        let id = match &file.identity {
+        let identity = match (&file.identity, self.build_ids.get(&*file.path)) {
+            (FileIdentity::BuildId(_), _) | (_, None) => file.identity.clone(),
+            (_, Some(id)) => FileIdentity::BuildId(id.as_slice().into()),
+        };
+        let id = match &identity {
             FileIdentity::BuildId(id) => Some(&**id),
-            _ => self.build_ids.get(&*file.path).map(Vec::as_slice),
+            _ => None,
         };
         let others = processes.with_file(file).filter(|(other, _)| *other != pid);
         let owners = std::iter::once((pid, mapped)).chain(others);
@@ -474,20 +479,23 @@ impl Symbolizer {
         };
         let running = running.take(if root.is_some() { 0 } else { MOST_PROCESSES });
         let places = std::iter::once(own).chain(running.flatten());
+        let copy = self.copies.get(&identity).map(|path| Candidate {
+            path: path.clone(),
+            is_copy: true,
+        });
         let (mut range, mut name) = (whole, None);
-        let places = places.map(|place| match archive::part_at(&place, mapped.offset) {
-            Some(part) => {
+        let candidates = places.map(Candidate::from).chain(copy);
+        let candidates = candidates.map(|mut candidate| {
+            if let Some(part) = archive::part_at(&candidate.path, mapped.offset) {
                 range = part.range;
                 name = part.name;
-                match &name {
-                    Some(name) => archive::path_in(&place, name),
-                    None => place,
+                if let Some(name) = &name {
+                    candidate.path = archive::path_in(&candidate.path, name);
                 }
             }
-            None => place,
+            candidate
         });
-        let copy = id.and_then(|id| self.copies.get(id)).cloned();
-        let located = locate::locate(file, id, places.chain(copy), at);
+        let located = locate::locate(file, id, candidates, at);
         if let Some(name) = name {
             object = archive::path_in(object.as_ref(), &name)
                 .display()
@@ -510,6 +518,7 @@ impl Symbolizer {
                 let with_lines = self.with_lines && self.has_room_for_lines(&located);
                 Image::of_file(object, located, range.start, with_lines).without_names(Some(why))
             }
+            Err(_) if file.is_anonymous() => Image::unknown(object, true),
             Err(not_located) => {
                 let why = why_missing(file, &not_located);
                 match not_located {

@@ -28,7 +28,7 @@ pub(super) fn note(path: &Path) -> Option<String> {
         parameters: true,
         symbols: None,
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     let options = Options::with_callers_of(path);
     let keys = keys(&[]).ok()?;

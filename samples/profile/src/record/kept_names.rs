@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quipu_perf_data::{BranchStack, RecordedEvent, Sample, append};
-use quipu_symbols::{AddressOwner, Function};
+use quipu_symbols::{AddressOwner, Copies, Function};
 
 use super::name_cache;
 use super::options::NamesIn;
@@ -36,12 +36,12 @@ pub(super) enum Kept {
     Not(String),
 }
 
-/// Keeps the names of what a file's samples hit; `copies` are those of files that may be gone, by their build IDs, and `is_enough`
+/// Keeps the names of what a file's samples hit; `copies` are those of files that may be gone, and `is_enough`
 /// says when that is to end at once.
 pub(super) fn keep(
     path: &Path,
     place: NamesIn,
-    copies: Vec<(Vec<u8>, PathBuf)>,
+    copies: Copies,
     mut is_enough: impl FnMut() -> bool,
 ) -> Kept {
     let (send, receive) = mpsc::channel();
@@ -104,7 +104,7 @@ struct Names {
 }
 
 /// Looks up what the samples of a file hit.
-fn found(path: &Path, place: NamesIn, copies: &[(Vec<u8>, PathBuf)]) -> Result<Found, String> {
+fn found(path: &Path, place: NamesIn, copies: &Copies) -> Result<Found, String> {
     let keeping = place == NamesIn::File;
     let input = Input {
         path,
@@ -113,7 +113,7 @@ fn found(path: &Path, place: NamesIn, copies: &[(Vec<u8>, PathBuf)]) -> Result<F
         parameters: true,
         symbols: None,
         keeping,
-        copies,
+        copies: Some(copies),
     };
     if !keeping {
         return name_cache::fill(input).map(Found::Copied);

@@ -1,10 +1,12 @@
 //! The build IDs of the files that were mapped while it was recorded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use quipu_perf_data::record::{self, Mapping};
 use quipu_perf_data::{BuildId, BuildIdOwner};
 use quipu_symbols::{FileIdentity, build_id_of_mapped};
+
+use crate::recording::identity_of;
 
 /// Files by their paths, of each of which several may have been mapped.
 #[derive(Debug, Default)]
@@ -14,7 +16,7 @@ pub(super) struct MappedFiles(BTreeMap<Vec<u8>, OfPath>);
 #[derive(Debug, Default)]
 struct OfPath {
     /// Those of which the kernel said no build ID.
-    inodes: BTreeSet<(u32, u32, u64, u64)>,
+    without: HashSet<FileIdentity>,
     /// Their build IDs, `None` for one that has none or is not known.
     ids: BTreeSet<Option<Vec<u8>>>,
 }
@@ -37,20 +39,12 @@ impl MappedFiles {
                     known.ids.insert(Some(id.to_owned()));
                 }
             }
-            Some(record::FileIdentity::Inode {
-                major,
-                minor,
-                inode,
-                generation,
-            }) => {
-                if known.inodes.insert((major, minor, inode, generation)) {
-                    let identity = FileIdentity::Inode {
-                        device: (major, minor),
-                        inode,
-                        generation,
-                    };
+            Some(record::FileIdentity::Inode { .. }) => {
+                let identity = identity_of(mapping);
+                if !known.without.contains(&identity) {
                     let pid = mapping.thread.pid;
                     let id = build_id_of_mapped(pid, mapping.address, mapping.path, &identity);
+                    known.without.insert(identity);
                     known.ids.insert(id);
                 }
             }

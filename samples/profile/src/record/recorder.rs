@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use quipu::Target;
 use quipu::command::{Running, SuspendedCommand};
 use quipu_linux::sampling::{Sampler, Woken};
 use quipu_perf_data::synthesized;
+use quipu_symbols::Copies;
 use signal_hook::consts::SIGTERM;
 
 use quipu_shell::Failure;
@@ -272,7 +273,7 @@ impl<'a> Recorder<'a> {
             name = own.display().to_string();
             switch.keep(own);
         }
-        let statistics = recording.statistics;
+        let mut statistics = recording.statistics;
         let mut features = session::features(&recording.spec);
         features.build_ids.extend(statistics.build_ids());
         features.sample_time = statistics.times();
@@ -324,7 +325,7 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the names of what was hit with the files of the recording; returns the number of bytes that the last one, at
     /// `path`, has grown by.
-    fn keep_names(&mut self, path: &Path, copies: &[(Vec<u8>, PathBuf)]) -> u64 {
+    fn keep_names(&mut self, path: &Path, copies: &Copies) -> u64 {
         let is_file = matches!(self.plan.output, Destination::File(_)) && path.is_file();
         if self.plan.names_in == NamesIn::None || !is_file {
             return 0;
@@ -338,11 +339,14 @@ impl<'a> Recorder<'a> {
         let mut grown = 0;
         let mut sentences = Vec::new();
         for file in files {
-            let (place, copies) = (self.plan.names_in, copies.to_owned());
+            let (place, copies) = (self.plan.names_in, copies.clone());
             match kept_names::keep(file, place, copies, || self.second.arrived_again()) {
                 Kept::InCache(files) => {
                     if self.plan.verbose {
-                        sentences.push(format!("{files} files are in the cache"));
+                        sentences.push(match files {
+                            1 => "1 file is in the cache".to_owned(),
+                            files => format!("{files} files are in the cache"),
+                        });
                     }
                 }
                 Kept::InFile(addresses, len) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quipu::Target;
-use quipu_linux::sampling::{RawRecord, Record, SampleType, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{RawRecord, SampleType, Sampler, SamplerSpec, WhenFull};
 use quipu_perf_data::{
     BuildId, BuildIdOwner, Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized,
 };
@@ -235,8 +235,8 @@ impl Recording {
         self.output.write(&[&records]);
         let (layout, mut rest) = (self.samplers[0].layout(), &records[..]);
         while let Some(record) = RawRecord::at_start(rest) {
-            if let Ok(Record::Mapping(mapping)) = record.decode(layout) {
-                self.statistics.note_existing(&mapping);
+            if let Ok(record) = record.decode(layout) {
+                self.statistics.note_existing(&record);
             }
             rest = &rest[record.bytes().len()..];
         }

@@ -1,14 +1,13 @@
 //! Statistics of the samples recorded so far.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
 
 use quipu_linux::sampling::record::kind;
 use quipu_linux::sampling::{RawRecord, Record, RecordLayout, Sampler};
-use quipu_perf_data::record::Mapping;
 use quipu_perf_data::{BuildId, EventAttr, Excess, Periods, Throttling};
+use quipu_symbols::Copies;
 
-use super::copies::Copies;
+use super::copies::FilesOfProcesses;
 use super::ended::EndedCounters;
 use super::mapped_files::MappedFiles;
 use crate::report::jumped;
@@ -27,8 +26,8 @@ pub(super) struct Statistics {
     begun: Option<u64>,
     times: Option<(u64, u64)>,
     mapped: MappedFiles,
-    /// Copies of the files that may be gone when names are looked up, where that is done.
-    copies: Option<Copies>,
+    /// Files that may be gone when names are looked up, where that is done.
+    of_processes: Option<FilesOfProcesses>,
     /// The processes that were started and have not ended.
     processes: BTreeSet<i32>,
     ended: EndedCounters,
@@ -113,30 +112,31 @@ impl Statistics {
                 let all = self.throttling.iter_mut();
                 all.for_each(|event| event.note(&decoded, &trailer));
             }
-            Record::Mapping(mapping) => {
-                self.mapped.note(&mapping);
-                self.note_existing(&mapping);
-            }
+            Record::Mapping(mapping) => self.mapped.note(&mapping),
             _ => {}
         }
+        self.note_existing(&decoded);
         Ok(())
     }
 
-    /// Copies files that are not at their paths here, from now on.
+    /// Keeps files that may be gone when names are looked up, from now on.
     pub(super) fn keep_copies(&mut self) {
-        self.copies = Some(Copies::default());
+        self.of_processes = Some(FilesOfProcesses::new());
     }
 
-    /// Takes note of a mapping that was there before.
-    pub(super) fn note_existing(&mut self, mapping: &Mapping<'_>) {
-        if let Some(copies) = &mut self.copies {
-            copies.note(mapping);
+    /// Takes note of a record of what was there before.
+    pub(super) fn note_existing(&mut self, record: &Record<'_>) {
+        if let Some(of_processes) = &mut self.of_processes {
+            of_processes.note(record);
         }
     }
 
-    /// Returns the paths of the copies by build IDs, which are theirs while this lives.
-    pub(super) fn copies(&self) -> Vec<(Vec<u8>, PathBuf)> {
-        self.copies.as_ref().map(Copies::paths).unwrap_or_default()
+    /// Returns the paths of the copies, which are theirs while this lives.
+    pub(super) fn copies(&mut self) -> Copies {
+        let of_processes = self.of_processes.as_mut();
+        of_processes
+            .map(FilesOfProcesses::paths)
+            .unwrap_or_default()
     }
 
     /// Returns the number of samples.

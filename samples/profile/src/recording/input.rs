@@ -1,9 +1,10 @@
 //! The recording that is to be read: a file or standard input.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use quipu_perf_data::Error;
+use quipu_symbols::Copies;
 
 use quipu_shell::Failure;
 
@@ -24,8 +25,8 @@ pub(crate) struct Input<'a> {
     pub(crate) symbols: Option<&'a SymbolOptions>,
     /// True if all that is found is noted, to be kept with the recording.
     pub(crate) keeping: bool,
-    /// Copies of files by their build IDs.
-    pub(crate) copies: &'a [(Vec<u8>, PathBuf)],
+    /// Copies of files that may be gone.
+    pub(crate) copies: Option<&'a Copies>,
 }
 
 impl Input<'_> {

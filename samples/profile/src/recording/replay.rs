@@ -131,11 +131,13 @@ impl Replay {
             .with_build_ids(build_ids)
             .with_recorded_symbols(listed::symbols(features))
             .with_kept(kept_names)
-            .with_copies(input.copies.iter().cloned())
             .under(symbols.and_then(|symbols| symbols.symfs.clone()));
         #[cfg(target_os = "linux")]
         {
             symbolizer = symbolizer.with_generations(quipu_linux::inode_generation);
+        }
+        if let Some(copies) = input.copies {
+            symbolizer = symbolizer.with_copies(copies);
         }
         if input.keeping {
             symbolizer = symbolizer.keeping();
@@ -543,22 +545,27 @@ impl Replay {
             CpuMode::GuestKernel | CpuMode::GuestUser => return,
             _ => {}
         }
-        let identity = match mapping.file {
-            Some(record::FileIdentity::BuildId(id)) => FileIdentity::BuildId(id.into()),
-            Some(record::FileIdentity::Inode {
-                major,
-                minor,
-                inode,
-                generation,
-            }) => FileIdentity::Inode {
-                device: (major, minor),
-                inode,
-                generation,
-            },
-            _ => FileIdentity::Unknown,
-        };
-        let mapped = Mapped::new(addresses, mapping.file_offset, mapping.path).of(identity);
+        let mapped =
+            Mapped::new(addresses, mapping.file_offset, mapping.path).of(identity_of(mapping));
         self.processes.map(mapping.thread.pid, mapped);
+    }
+}
+
+/// Returns the identity of the file of a mapping.
+pub(crate) fn identity_of(mapping: &Mapping<'_>) -> FileIdentity {
+    match mapping.file {
+        Some(record::FileIdentity::BuildId(id)) => FileIdentity::BuildId(id.into()),
+        Some(record::FileIdentity::Inode {
+            major,
+            minor,
+            inode,
+            generation,
+        }) => FileIdentity::Inode {
+            device: (major, minor),
+            inode,
+            generation,
+        },
+        _ => FileIdentity::Unknown,
     }
 }
 

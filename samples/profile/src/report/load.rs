@@ -56,7 +56,7 @@ pub(crate) fn load(options: &Options, keys: &[Key]) -> Result<Profile, Failure> 
         parameters: true,
         symbols: Some(&options.shown.symbols),
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     let selection = options.selection()?;
     let begin = |events: &[RecordedEvent], features: &Features, names: &[String]| {

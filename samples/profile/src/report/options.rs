@@ -269,7 +269,7 @@ impl Options {
             parameters: true,
             symbols: Some(&self.shown.symbols),
             keeping: false,
-            copies: &[],
+            copies: None,
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) fn write(options: &Options) -> Result<Profile, Failure> {
         parameters: true,
         symbols: Some(&options.shown.symbols),
         keeping: false,
-        copies: &[],
+        copies: None,
     };
     let inline = Options {
         inline: true,

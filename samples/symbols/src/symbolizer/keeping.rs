@@ -1,9 +1,12 @@
 //! Keeping what was found for a time when the files are gone, and finding what was kept.
 
+use std::sync::Arc;
+
 use crate::call_frames::Rules;
 use crate::demangled::Style;
 use crate::kept::{CodeOf, KeptNames};
 use crate::locate::Located;
+use crate::mapped_file::MappedFile;
 use crate::processes::Processes;
 
 use super::{AddressOwner, Function, Symbolizer};
@@ -117,7 +120,7 @@ impl Symbolizer {
             AddressOwner::Kernel => Some((CodeOf::Kernel, address)),
             AddressOwner::Process(pid) => {
                 let mapped = processes.mapping(pid, address);
-                let in_file = mapped.filter(|mapped| !mapped.file.is_anonymous());
+                let in_file = mapped.filter(|mapped| self.is_code_of_file(&mapped.file));
                 Some(match in_file {
                     Some(mapped) => (CodeOf::File(&mapped.file), mapped.offset_of(address)),
                     None => (CodeOf::Process(pid), address),
@@ -125,6 +128,18 @@ impl Symbolizer {
             }
             _ => None,
         }
+    }
+
+    /// Returns true for a file, or a memfd that a program was executed from; compilers make code in the memory of others.
+    fn is_code_of_file(&self, file: &Arc<MappedFile>) -> bool {
+        if !file.is_anonymous() || !file.is_memfd() {
+            return !file.is_anonymous();
+        }
+        let read = self.by_file.get(&Arc::as_ptr(file).addr());
+        let mut images = read.into_iter().flat_map(|(_, images)| images);
+        let is_of_file = |index: usize| self.images.get(index).is_some_and(|i| !i.is_anonymous);
+        let is_read = images.any(|(_, index)| is_of_file(*index));
+        is_read || self.kept.as_ref().is_some_and(|kept| kept.has_file(file))
     }
 
     /// Returns true if lines are read of the file at an address of a process.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::copies::Copies;
 use crate::demangled::Style;
 use crate::kernel::KernelSymbols;
 use crate::kernel_space::KERNEL;
@@ -86,10 +87,13 @@ impl Symbolizer {
         self
     }
 
-    /// Sets copies of files by their build IDs, for files that are in none of their places any more.
+    /// Sets copies of files, for those that are in none of their places any more.
     #[must_use]
-    pub fn with_copies(mut self, copies: impl IntoIterator<Item = (Vec<u8>, PathBuf)>) -> Self {
-        self.copies = copies.into_iter().collect();
+    pub fn with_copies(mut self, copies: &Copies) -> Self {
+        let files = copies.files.iter().cloned();
+        self.copies = files.clone().collect();
+        self.jit.copied_dumps = files.collect();
+        self.jit.copied_maps = copies.maps.iter().cloned().collect();
         self
     }
 

@@ -77,3 +77,21 @@ fn is_map(object: &str) -> bool {
     let pid = object.strip_prefix("/tmp/perf-");
     pid.is_some_and(|pid| pid.ends_with(".map"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_files_of_one_path_the_worst_reason_is_told() {
+        let reasons = [NoNames::Stripped, NoNames::AnotherFile, NoNames::NotInTable];
+        for first in 0..3 {
+            let mut symbolizer = Symbolizer::new();
+            for of in 0..3 {
+                symbolizer.note_nameless("/app", Some(reasons[(first + of) % 3]));
+                symbolizer.note_nameless("/app", None);
+            }
+            assert_eq!(symbolizer.why_no_names("/app"), Some(NoNames::AnotherFile));
+        }
+    }
+}

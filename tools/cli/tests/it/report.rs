@@ -107,7 +107,7 @@ fn columns_are_separated_by_what_stands_in_no_text() {
     for (arguments, expected) in [
         (
             &["-t", "rk"][..],
-            "# OverheadrkSamplesrkCommandrkShared ObjectrkSymbol\n100.00%rk3rkwo.errk[unknown]rk[.] [unknown]\n",
+            "# OverheadrkSamplesrkCommandrkShared ObjectrkSymbol\n100.00%rk3rkwo.errk[unknown]rk[.] 0x1000\n",
         ),
         (
             &["-t", ";", "--children", "--sort", "comm"],

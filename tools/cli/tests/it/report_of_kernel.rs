@@ -82,6 +82,38 @@ fn addresses_are_of_modules_programs_and_guests_as_the_file_says() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn instructions_in_no_mapping_and_of_guests_are_apart() {
+    let records = [
+        sample(1, USER, 0x1000),
+        sample(2, USER, 0x2000),
+        sample(3, USER, 0x2000),
+        sample(4, GUEST_KERNEL, START),
+        sample(5, GUEST_KERNEL, START + 8),
+        sample(6, GUEST_USER, 0x1000),
+    ];
+    let rows = rows(&Features::default(), &["--sort", "dso,sym"], &records);
+    let mut found: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            (text("object"), text("address"), row["samples"].as_u64())
+        })
+        .collect();
+    found.sort();
+    let row = |object: &str, address: u64, samples| {
+        (object.to_owned(), format!("{address:#x}"), Some(samples))
+    };
+    let expected = [
+        row("[guest.kernel]", START, 1),
+        row("[guest.kernel]", START + 8, 1),
+        row("[guest]", 0x1000, 1),
+        row("[unknown]", 0x1000, 1),
+        row("[unknown]", 0x2000, 2),
+    ];
+    assert_eq!(found, expected);
+}
+
 /// A function of the kernel that runs here, and its address.
 fn own_function() -> Option<(u64, String)> {
     let symbols = fs::read_to_string("/proc/kallsyms").ok()?;

@@ -25,7 +25,7 @@ impl Loading {
         (own, pid): (AddressOwner, i32),
         ip: u64,
     ) -> (u32, u32) {
-        let leaf = self.functions_at(replay, own, ip);
+        let leaf = self.leaf_at(replay, own, ip);
         let callers = match self.with_callers {
             true => self.callers_of(replay, of, (own, pid), ip),
             false => FrameLists::EMPTY,
@@ -44,7 +44,7 @@ impl Loading {
         let Some(first) = self.read_chain(replay, of, own, pid) else {
             return (FrameLists::EMPTY, FrameLists::EMPTY);
         };
-        let leaf = self.functions_at(replay, own, first.address);
+        let leaf = self.leaf_at(replay, own, first.address);
         (leaf, self.callers(replay, of.0, own))
     }
 
@@ -140,6 +140,22 @@ impl Loading {
         let list = self.lists.number(&callers);
         (self.chain, self.callers, self.cuts) = (chain, callers, cuts);
         list
+    }
+
+    /// Returns the list of the functions at the instruction of a sample, which is apart from others also where no mapping is: it ran.
+    fn leaf_at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
+        let list = self.functions_at(replay, owner, address);
+        let functions: &mut Functions = &mut self.profile.functions;
+        let [only] = *self.lists.get(list) else {
+            return list;
+        };
+        let seen = functions.get(only as usize);
+        if seen.name.is_some() || seen.at.is_some() {
+            return list;
+        }
+        let at = Some(Instruction::InMemory(address));
+        let apart = functions.place(Seen { at, ..seen.clone() }) as u32;
+        self.lists.number(&[apart])
     }
 
     /// Returns the list of the functions at an address.

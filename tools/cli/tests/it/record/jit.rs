@@ -304,3 +304,60 @@ fn the_map_of_a_process_of_other_namespaces_is_found_there() {
         assert!(table.contains("made in generation 0"), "{table}");
     }
 }
+
+#[test]
+fn what_a_compiler_lists_in_a_container_is_kept_when_that_has_ended() {
+    const TEST: &str = "what_a_compiler_lists_in_a_container_is_kept_when_that_has_ended";
+    let Some(bench) = bench(TEST) else {
+        return;
+    };
+    // Its processes have other numbers there, and what it has in /tmp is gone with it.
+    for (kind, generations) in [("map", 3), ("dump", 1)] {
+        let script =
+            "mount -t tmpfs none /tmp && cp ./jit /tmp/jit && cd /tmp && exec ./jit $0 $1 0.5";
+        let number = generations.to_string();
+        let contained = [
+            "unshare", "-m", "-p", "--fork", "sh", "-c", script, kind, &number,
+        ];
+        let output = quipu()
+            .current_dir(bench.directory.path())
+            .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "--"])
+            .args(contained)
+            .output()
+            .expect("it starts");
+        if !output.status.success() {
+            return skip(TEST, stderr(&output));
+        }
+        assert_generations(&bench, generations);
+    }
+}
+
+#[test]
+fn the_map_of_another_user_is_kept_when_the_process_has_ended() {
+    const TEST: &str = "the_map_of_another_user_is_kept_when_the_process_has_ended";
+    let Some(bench) = bench(TEST) else {
+        return;
+    };
+    fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o777))
+        .expect("its own");
+    let user = [
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--clear-groups",
+        "./jit",
+        "map",
+        "2",
+        "0.4",
+    ];
+    let output = quipu()
+        .current_dir(bench.directory.path())
+        .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "--"])
+        .args(user)
+        .output()
+        .expect("it starts");
+    if !output.status.success() {
+        return skip(TEST, stderr(&output));
+    }
+    assert_generations(&bench, 2);
+}

@@ -162,7 +162,7 @@ fn a_program_that_is_replaced_while_it_runs_has_no_names_of_the_other() {
         assert!(output.status.success(), "{id}: {}", stderr(&output));
         assert_never(&bench, "p.data", "second_");
         let warning = stderr(&bench.report(&["-i", "p.data"]));
-        // It was copied if it was replaced before `record` looked at it.
+        // Nothing was kept if it was replaced before `record` looked at it and could not open what the process had mapped.
         let own = percent_of(&bench, "p.data", "first_hot");
         assert!(
             own > 90 || warning.contains("not the file that was recorded"),
@@ -179,19 +179,45 @@ fn two_files_of_one_path_have_their_own_names() {
     };
     // The second one is there when it is reported, the first one is not.
     let script = "./app 200; mv other app; ./app 200";
-    let output = record(&bench, "p.data", &["--", "sh", "-c", script]).output();
-    let output = output.expect("it starts");
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert_never(&bench, "p.data", "first_");
-    let own = percent_of(&bench, "p.data", "second_hot");
-    assert!((20..=80).contains(&own), "{own}");
-    let unnamed = percent_of(&bench, "p.data", "[unknown]");
-    assert!((20..=80).contains(&unnamed), "{unnamed}");
-    let warning = stderr(&bench.report(&["-i", "p.data"]));
-    assert!(
-        warning.contains("app: not the file that was recorded"),
-        "{warning}"
-    );
+    let programs = bench.path("programs");
+    fs::create_dir(&programs).expect("created");
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        for name in ["app", "other"] {
+            fs::copy(from.join(name), to.join(name)).expect("copied");
+        }
+    };
+    copy(bench.directory.path(), &programs);
+    for kept in [true, false] {
+        copy(&programs, bench.directory.path());
+        let options = [
+            "--names",
+            if kept { "file" } else { "none" },
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let output = record(&bench, "p.data", &options).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let second = percent_of(&bench, "p.data", "second_hot");
+        assert!((20..=80).contains(&second), "{second}");
+        let nameless = percent_of(&bench, "p.data", "[unknown]");
+        if kept {
+            // It was held open until its process ended.
+            let first = percent_of(&bench, "p.data", "first_hot");
+            assert!((20..=80).contains(&first), "{first}");
+            assert!(nameless < 20, "{nameless}");
+            continue;
+        }
+        assert_never(&bench, "p.data", "first_");
+        assert!((20..=80).contains(&nameless), "{nameless}");
+        let warning = stderr(&bench.report(&["-i", "p.data"]));
+        assert!(
+            warning.contains("app: not the file that was recorded"),
+            "{warning}"
+        );
+    }
     // The instructions are those of the second one alone.
     let annotated = bench.path("p.data");
     let annotated = quipu().arg("annotate").arg("-i").arg(annotated).output();
@@ -201,6 +227,28 @@ fn two_files_of_one_path_have_their_own_names() {
         "{}",
         stderr(&annotated)
     );
+}
+
+#[test]
+fn a_program_that_is_deleted_before_the_recording_ends_has_names_and_callers() {
+    const TEST: &str = "a_program_that_is_deleted_before_the_recording_ends_has_names_and_callers";
+    for id in ["-Wl,--build-id", "-Wl,--build-id=none"] {
+        let Some(bench) = two_programs(TEST, &[id, "-fomit-frame-pointer"]) else {
+            return;
+        };
+        // Long after it was executed, and when it has just ended.
+        let scripts = [
+            "./app 600 & sleep 0.3; rm app; wait",
+            "./other 400; rm other",
+        ];
+        for (script, function) in scripts.into_iter().zip(["first_hot", "second_hot"]) {
+            let options = ["--call-graph", "dwarf", "--", "sh", "-c", script];
+            let output = record(&bench, "p.data", &options).output();
+            let output = output.expect("it starts");
+            assert!(output.status.success(), "{}", stderr(&output));
+            assert_has_names_and_callers(&bench, function);
+        }
+    }
 }
 
 /// Starts a command in a mount namespace of its own, in which the second program is at the path of the first, until it is dropped.
@@ -290,27 +338,99 @@ fn a_process_of_another_mount_namespace_has_the_names_of_its_own_file() {
 #[test]
 fn a_container_that_ends_before_the_recording_has_names_and_callers() {
     const TEST: &str = "a_container_that_ends_before_the_recording_has_names_and_callers";
-    let Some(bench) = two_programs(TEST, &["-fomit-frame-pointer", "-static"]) else {
-        return;
-    };
-    // Its file system is gone with it.
-    let script = "mkdir root && mount -t tmpfs none root && mkdir root/own && cp other root/own/app && \
-                  exec chroot root /own/app 600";
-    let options = ["--call-graph", "dwarf", "--", "unshare", "-m", "sh", "-c"];
-    let mut command = record(&bench, "p.data", &options);
-    let output = command.arg(script).output().expect("it starts");
-    if !output.status.success() {
-        return skip(TEST, stderr(&output));
+    for id in ["-Wl,--build-id", "-Wl,--build-id=none"] {
+        let Some(bench) = two_programs(TEST, &[id, "-fomit-frame-pointer", "-static"]) else {
+            return;
+        };
+        // Its file system is gone with it.
+        let script = "mkdir root && mount -t tmpfs none root && mkdir root/own && cp other root/own/app && \
+                      exec chroot root /own/app 600";
+        let options = ["--call-graph", "dwarf", "--", "unshare", "-m", "sh", "-c"];
+        let mut command = record(&bench, "p.data", &options);
+        let output = command.arg(script).output().expect("it starts");
+        if !output.status.success() {
+            return skip(TEST, stderr(&output));
+        }
+        assert_has_names_and_callers(&bench, "second_hot");
     }
-    let own = percent_of(&bench, "p.data", "second_hot");
+}
+
+/// Asserts that a function has most of the samples of `p.data`, and its callers are there.
+fn assert_has_names_and_callers(bench: &Bench, function: &str) {
+    let own = percent_of(bench, "p.data", function);
     assert!(own > 80, "{own}: {:?}", bench.rows(&["-i", "p.data"]));
     let script = quipu()
         .current_dir(bench.directory.path())
         .args(["script", "-i", "p.data", "-F", "ip,sym"])
         .output();
     let script = stdout(&script.expect("it starts"));
-    for caller in ["second_hot", "calls_second_hot", "main"] {
+    for caller in [function, &format!("calls_{function}"), "main"] {
         assert!(script.contains(caller), "{caller}: {script}");
+    }
+}
+
+/// Executes a program from memory, with the words that follow.
+const FROM_MEMORY: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    int from = open(words[1], O_RDONLY), to = memfd_create("in memory", 0);
+    char bytes[65536];
+    for (long n; (n = read(from, bytes, sizeof bytes)) > 0;) write(to, bytes, n);
+    fexecve(to, words + 1, environ);
+    perror("fexecve");
+    return 1;
+}
+"#;
+
+#[test]
+fn a_program_that_is_executed_from_memory_has_names_and_callers() {
+    const TEST: &str = "a_program_that_is_executed_from_memory_has_names_and_callers";
+    for id in ["-Wl,--build-id", "-Wl,--build-id=none"] {
+        let Some(bench) = two_programs(TEST, &[id, "-fomit-frame-pointer"]) else {
+            return;
+        };
+        compile(&bench, "executes", FROM_MEMORY, &[]).expect("it compiled others");
+        let options = [
+            "--call-graph",
+            "dwarf",
+            "--",
+            "./executes",
+            "./other",
+            "400",
+        ];
+        let output = record(&bench, "p.data", &options).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_has_names_and_callers(&bench, "second_hot");
+        // One that still runs, of which no copy is made.
+        let child = Command::new(bench.path("executes"))
+            .current_dir(bench.directory.path())
+            .args(["./other", "60000"])
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = Started(child.expect("it starts"));
+        wait_for(&mut child.0, "begins");
+        let pid = child.0.id().to_string();
+        let options = [
+            "--names",
+            "none",
+            "--call-graph",
+            "dwarf",
+            "-p",
+            &pid,
+            "--",
+            "sleep",
+            "0.3",
+        ];
+        let output = record(&bench, "p.data", &options).output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_has_names_and_callers(&bench, "second_hot");
     }
 }
 
