@@ -71,6 +71,8 @@ impl Seen {
     }
 }
 
+type ByLanguage = HashMap<Option<Language>, Weight>;
+
 impl CutChains {
     /// Returns those of an event, if there are any.
     pub(super) fn of(
@@ -78,8 +80,7 @@ impl CutChains {
         functions: &Functions,
         source: ChainSource,
     ) -> Option<Self> {
-        let mut by_object: HashMap<&Arc<str>, (Weight, HashMap<Option<Language>, Weight>)> =
-            HashMap::new();
+        let mut by_object: HashMap<&Arc<str>, (Weight, ByLanguage)> = HashMap::new();
         let mut all = Weight::default();
         for (stack, weight) in &event.stacks {
             let frames = &stack.frames;
