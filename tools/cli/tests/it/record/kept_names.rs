@@ -105,7 +105,7 @@ fn hidden(bench: &Bench) -> Result<Command, String> {
     fs::copy(own, copies.join("quipu")).expect("copied");
     // The shell is in memory by then.
     let script = format!(
-        "mount --bind /dev/null /proc/kallsyms && mount -t tmpfs none /usr && exec {} --library-path {} {} \"$@\"",
+        "mount -t tmpfs none /usr && mount --bind /dev/null /proc/kallsyms && exec {} --library-path {} {} \"$@\"",
         linker.display(),
         copies.display(),
         copies.join("quipu").display()
