@@ -56,7 +56,7 @@ fn samples_are_added_up_with_their_periods() {
     assert_eq!(hottest.len(), 1);
     assert_eq!(
         (hottest[0].0.title(), hottest[0].1),
-        ("[unknown]".to_owned(), all)
+        ("0x1000".to_owned(), all)
     );
 }
 
