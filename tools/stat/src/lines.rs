@@ -9,7 +9,6 @@ use std::slice;
 use quipu::{Counts, Error, MemberIndex, Part, Preset, Reading};
 
 use super::aggregate::{AggregateId, Aggregation};
-use super::metrics;
 use super::rows::{Readings, Row};
 use super::sets::{Sets, Snapshot, refusal};
 use quipu_shell::reasons;
@@ -92,7 +91,7 @@ impl Lines {
         }
     }
 
-    /// Returns the rows of a snapshot, with their metrics. `elapsed` is in seconds.
+    /// Returns the rows of a snapshot, without metrics. `elapsed` is in seconds.
     pub fn fill(&mut self, sets: &Sets, snapshot: &Snapshot, elapsed: f64) -> &mut [Row] {
         let mut terms = Vec::new();
         for (row, source) in self.rows.iter_mut().zip(&self.sources) {
@@ -102,15 +101,13 @@ impl Lines {
             }
             row.limit_time_of_cgroup(elapsed);
         }
-        let rows = match &mut self.active {
+        match &mut self.active {
             Some(active) => {
                 *active = most_active(&self.rows);
                 active
             }
             None => &mut self.rows,
-        };
-        metrics::attach(rows, elapsed);
-        rows
+        }
     }
 }
 

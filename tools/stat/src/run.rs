@@ -86,17 +86,13 @@ impl Run {
         let jumped = rows.iter().filter(|row| row.count == Count::Jumped);
         self.jumped.extend(jumped.cloned());
         tool_events::fill(rows, seconds, None);
-        let divisor = intervals.divisor(seconds);
-        if divisor == 0.0 {
-            metrics::attach(rows, divisor);
-        }
         if let Some(span) = span {
             let has_ended = span.mark(&self.sets, rows, None);
-            metrics::attach(rows, divisor);
             if let Some(cpu_time) = &mut self.cpu_time {
                 cpu_time.has_ended = has_ended;
             }
         }
+        metrics::attach(rows, intervals.divisor(seconds));
         rows
     }
 
