@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use super::{Bench, quipu, skip, stderr};
 
@@ -105,13 +105,17 @@ fn bench(test: &str) -> Option<Bench> {
 
 /// Records a command that runs the compiler.
 fn record(bench: &Bench, command: &[&str]) {
-    let output = quipu()
+    let output = recorded(bench, command);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+fn recorded(bench: &Bench, command: &[&str]) -> Output {
+    quipu()
         .current_dir(bench.directory.path())
         .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "--"])
         .args(command)
         .output()
-        .expect("it starts");
-    assert!(output.status.success(), "{}", stderr(&output));
+        .expect("it starts")
 }
 
 /// Asserts that each generation has its share of the samples, and nothing else has more than a tenth.
@@ -319,12 +323,7 @@ fn what_a_compiler_lists_in_a_container_is_kept_when_that_has_ended() {
         let contained = [
             "unshare", "-m", "-p", "--fork", "sh", "-c", script, kind, &number,
         ];
-        let output = quipu()
-            .current_dir(bench.directory.path())
-            .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "--"])
-            .args(contained)
-            .output()
-            .expect("it starts");
+        let output = recorded(&bench, &contained);
         if !output.status.success() {
             return skip(TEST, stderr(&output));
         }
@@ -350,12 +349,7 @@ fn the_map_of_another_user_is_kept_when_the_process_has_ended() {
         "2",
         "0.4",
     ];
-    let output = quipu()
-        .current_dir(bench.directory.path())
-        .args(["record", "-q", "-e", "cpu-clock:u", "-F", "999", "--"])
-        .args(user)
-        .output()
-        .expect("it starts");
+    let output = recorded(&bench, &user);
     if !output.status.success() {
         return skip(TEST, stderr(&output));
     }

@@ -145,6 +145,13 @@ fn record(bench: &Bench, file: &str, options: &[&str]) -> Command {
     command
 }
 
+/// Records a command to p.data.
+fn record_to_its_end(bench: &Bench, options: &[&str]) {
+    let output = record(bench, "p.data", options).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
 #[test]
 fn a_program_that_is_replaced_while_it_runs_has_no_names_of_the_other() {
     const TEST: &str = "a_program_that_is_replaced_while_it_runs_has_no_names_of_the_other";
@@ -197,9 +204,7 @@ fn two_files_of_one_path_have_their_own_names() {
             "-c",
             script,
         ];
-        let output = record(&bench, "p.data", &options).output();
-        let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", stderr(&output));
+        record_to_its_end(&bench, &options);
         let second = percent_of(&bench, "p.data", "second_hot");
         assert!((20..=80).contains(&second), "{second}");
         let nameless = percent_of(&bench, "p.data", "[unknown]");
@@ -243,9 +248,7 @@ fn a_program_that_is_deleted_before_the_recording_ends_has_names_and_callers() {
         ];
         for (script, function) in scripts.into_iter().zip(["first_hot", "second_hot"]) {
             let options = ["--call-graph", "dwarf", "--", "sh", "-c", script];
-            let output = record(&bench, "p.data", &options).output();
-            let output = output.expect("it starts");
-            assert!(output.status.success(), "{}", stderr(&output));
+            record_to_its_end(&bench, &options);
             assert_has_names_and_callers(&bench, function);
         }
     }
@@ -296,9 +299,7 @@ fn a_process_of_another_mount_namespace_has_the_names_of_its_own_file() {
         };
         let pid = app.0.id().to_string();
         let options = ["-p", &pid, "--", "sleep", "0.4"];
-        let output = record(&bench, "p.data", &options).output();
-        let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", stderr(&output));
+        record_to_its_end(&bench, &options);
         assert_never(&bench, "p.data", "first_");
         let own = percent_of(&bench, "p.data", "second_hot");
         assert!(own > 90, "{id}: {own}");
@@ -403,9 +404,7 @@ fn a_program_that_is_executed_from_memory_has_names_and_callers() {
             "./other",
             "400",
         ];
-        let output = record(&bench, "p.data", &options).output();
-        let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", stderr(&output));
+        record_to_its_end(&bench, &options);
         assert_has_names_and_callers(&bench, "second_hot");
         // One that still runs, of which no copy is made.
         let child = Command::new(bench.path("executes"))
@@ -427,9 +426,7 @@ fn a_program_that_is_executed_from_memory_has_names_and_callers() {
             "sleep",
             "0.3",
         ];
-        let output = record(&bench, "p.data", &options).output();
-        let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", stderr(&output));
+        record_to_its_end(&bench, &options);
         assert_has_names_and_callers(&bench, "second_hot");
     }
 }
@@ -474,9 +471,7 @@ fn code_that_was_copied_into_memory_has_the_names_of_its_file() {
     if let Err(reason) = compile(&bench, "remapped", REMAPPED, &[]) {
         return skip(TEST, reason);
     }
-    let output = record(&bench, "p.data", &["--", "./remapped", "0.3"]).output();
-    let output = output.expect("it starts");
-    assert!(output.status.success(), "{}", stderr(&output));
+    record_to_its_end(&bench, &["--", "./remapped", "0.3"]);
     let own = percent_of(&bench, "p.data", "copied");
     assert!(own > 90, "{own}: {:?}", bench.rows(&["-i", "p.data"]));
     // One that did so before.
@@ -488,9 +483,7 @@ fn code_that_was_copied_into_memory_has_the_names_of_its_file() {
     std::io::Read::read_exact(child.0.stdout.as_mut().expect("a pipe"), &mut [0; 7])
         .expect("a line");
     let options = ["-p", &child.0.id().to_string(), "--", "sleep", "0.3"];
-    let output = record(&bench, "p.data", &options).output();
-    let output = output.expect("it starts");
-    assert!(output.status.success(), "{}", stderr(&output));
+    record_to_its_end(&bench, &options);
     let own = percent_of(&bench, "p.data", "copied");
     assert!(own > 90, "{own}: {:?}", bench.rows(&["-i", "p.data"]));
 }
@@ -529,9 +522,7 @@ fn a_process_whose_first_thread_has_ended_has_names() {
     std::io::Read::read_exact(child.0.stdout.as_mut().expect("a pipe"), &mut [0; 6])
         .expect("a line");
     let options = ["-p", &child.0.id().to_string(), "--", "sleep", "0.4"];
-    let output = record(&bench, "p.data", &options).output();
-    let output = output.expect("it starts");
-    assert!(output.status.success(), "{}", stderr(&output));
+    record_to_its_end(&bench, &options);
     let own = percent_of(&bench, "p.data", "works");
     assert!(own > 90, "{own}: {:?}", bench.rows(&["-i", "p.data"]));
 }
