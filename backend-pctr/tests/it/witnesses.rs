@@ -69,6 +69,15 @@ impl Witnessed {
     }
 }
 
+/// A witness is no other event, for which counter 0 of a P6 would stay enabled.
+#[test]
+fn nothing_stays_set_when_what_is_witnessed_stops() {
+    for mut on in Witnessed::everywhere() {
+        on.group.disable().unwrap();
+        assert_eq!(on.machine.functions(0), [0; 4], "{}", on.said);
+    }
+}
+
 /// Whatever was counted since: it was never read before, or has passed what it was then.
 #[test]
 fn a_counter_that_has_passed_its_last_value_since_it_was_zeroed_is_told() {
