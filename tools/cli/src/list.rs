@@ -11,6 +11,7 @@ pub mod probe;
 pub mod report;
 pub mod selection;
 pub mod short;
+mod spelling;
 mod uncore;
 
 use std::path::{Path, PathBuf};
@@ -119,7 +120,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Failure> {
             .texts()
             .iter()
             .find_map(|word| perf::advice_on_word("list", word));
-        let why = of_perf.unwrap_or_else(|| catalog.nothing_matches(&selection));
+        let why = of_perf.unwrap_or_else(|| {
+            let all = Native::of(&options.choice, &ListFilter::new(&[])).ok();
+            let of_cpus: Vec<&str> = all.iter().flat_map(Native::texts).collect();
+            catalog.nothing_matches(&selection, &of_cpus)
+        });
         return Err(Failure::with_status(why, 1));
     }
     let mut spent = None;
@@ -260,7 +265,9 @@ fn database(options: &Options) -> Result<Option<String>, Failure> {
     }
     let native = Native::of(&options.choice, &ListFilter::of_texts(texts))?;
     if native.is_empty() && !texts.is_empty() {
-        let why = format!("no event of {} matches {}", native.ids(), texts.join(", "));
+        let all = Native::of(&options.choice, &ListFilter::of_texts(&[]))?;
+        let mut why = format!("no event of {} matches {}", native.ids(), texts.join(", "));
+        why.push_str(&spelling::suggestion(texts, all.texts()));
         return Err(Failure::with_status(why, 1));
     }
     if options.raw_dump {

@@ -6,6 +6,7 @@ use quipu_text::Generalized;
 
 use super::entry::ListedEvent;
 use super::selection::{EventKind, ListFilter};
+use super::spelling::suggestion;
 use quipu_stat::tool_events::ToolEvent;
 
 /// The events that were asked for, and what could not be looked into.
@@ -45,19 +46,16 @@ impl Catalog {
         catalog
     }
 
-    /// Returns the message for a selection that matches no event.
-    pub fn nothing_matches(&self, selection: &ListFilter) -> String {
+    /// Returns the message for a selection that matches no event; `of_cpus` are the names and descriptions of
+    /// all events of the CPUs.
+    pub fn nothing_matches(&self, selection: &ListFilter, of_cpus: &[&str]) -> String {
         let texts = selection.texts();
         let mut message = format!("no event matches {}", texts.join(", "));
-        let near: Vec<String> = texts
-            .iter()
-            .flat_map(|text| quipu_text::nearest(text, []))
-            // An event of that very name is of a kind that was not asked for.
-            .filter(|near| !texts.contains(&near.to_lowercase()))
-            .collect();
-        if !near.is_empty() {
-            message.push_str(&format!("; did you mean {}?", near.join(", ")));
-        }
+        let mut known = Self::default();
+        known.add_generalized(&ListFilter::new(&[]));
+        let mut known: Vec<&str> = known.entries.iter().flat_map(ListedEvent::texts).collect();
+        known.extend(of_cpus);
+        message.push_str(&suggestion(texts, known));
         for (_, error) in &self.unavailable {
             message.push_str(&format!("; {error:#}"));
         }

@@ -31,6 +31,12 @@ impl ListedEvent {
         }
     }
 
+    /// Returns its names and its description.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let names = self.aliases.iter().copied();
+        names.chain([self.name.as_str(), self.description.as_str()])
+    }
+
     /// Renames it: to a form that is probed with this example of it.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

@@ -109,6 +109,18 @@ impl Native {
         })
     }
 
+    /// Returns the names and descriptions of events and presets.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.cpus.iter().flat_map(|cpu| {
+            let events = cpu.events.iter();
+            let events = events.flat_map(|event| [Some(event.name.as_str()), event.description()]);
+            let presets = cpu.presets.iter();
+            let presets =
+                presets.flat_map(|preset| [Some(preset.name.as_str()), preset.description()]);
+            events.chain(presets).flatten()
+        })
+    }
+
     /// Returns the ids of the CPUs.
     pub(super) fn ids(&self) -> String {
         let ids: Vec<_> = self.cpus.iter().map(|cpu| cpu.table.id()).collect();

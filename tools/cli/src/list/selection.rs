@@ -157,7 +157,7 @@ impl ListFilter {
 }
 
 /// Returns a name or description as words in lower case.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     text.to_lowercase().replace(['_', '.', '-', ':'], " ")
 }
 

@@ -198,11 +198,27 @@ fn native_events_and_presets_come_with_the_others() {
 
 #[test]
 fn nothing_found_is_told_with_what_was_perhaps_meant() {
-    let output = quipu(&["cylces"]).assert().code(1).get_output().clone();
-    assert!(output.stdout.is_empty());
-    let message = String::from_utf8(output.stderr).unwrap();
-    let expected = "no event matches cylces; did you mean cycles";
-    assert!(message.contains(expected), "{message}");
+    for (sought, meant) in [
+        (
+            &["cylces"] as &[_],
+            "no event matches cylces; did you mean cycles",
+        ),
+        // Of several words, and of a CPU's own names.
+        (&["cashe miss"], "; did you mean \"cache miss\"?"),
+        (
+            &["--cpu", "intel-skl", "cashe miss"],
+            "; did you mean \"cache miss\"?",
+        ),
+        (
+            &["--cpu", "intel-skl", "L2_RQST.MISS"],
+            "; did you mean L2_RQSTS.MISS",
+        ),
+    ] {
+        let output = quipu(sought).assert().code(1).get_output().clone();
+        assert!(output.stdout.is_empty());
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(meant), "{message}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn nothing_found_names_what_is_near_and_what_could_not_be_looked_into() {
             Error::new(ErrorKind::NoSuchDevice, "read the tracepoints"),
         )],
     };
-    let message = catalog.nothing_matches(&ListFilter::new(&["cylces".to_owned()]));
+    let message = catalog.nothing_matches(&ListFilter::new(&["cylces".to_owned()]), &[]);
     assert!(message.starts_with("no event matches cylces; did you mean cycles"));
     assert!(
         message.ends_with("cannot read the tracepoints: no such device"),
