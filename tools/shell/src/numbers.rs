@@ -87,7 +87,11 @@ pub fn times(text: &str) -> Result<u32, String> {
 
 /// Reads the id of a process or thread.
 pub fn id(text: &str) -> Result<i32, String> {
-    number(text, "the number of a process or thread", |id| *id > 0)
+    let refused = |expected| match text.chars().all(|c| c.is_ascii_digit() || c == '-') {
+        true => expected,
+        false => format!("{expected}; `pgrep -d, {text}` prints those of a name"),
+    };
+    number(text, "the number of a process or thread", |id| *id > 0).map_err(refused)
 }
 
 /// Reads the id of a process or thread of a recording, where 0 is idle.
@@ -116,7 +120,11 @@ mod tests {
             assert_eq!(refused, "expected a positive number of milliseconds");
         }
         assert!(positive::<u32>("0").is_err() && positive::<u64>("1").is_ok());
-        assert!(id("-1").is_err() && counter("4").is_err() && delay("-2").is_err());
+        let of_a_name = id("firefox").expect_err("a name");
+        assert!(of_a_name.ends_with("; `pgrep -d, firefox` prints those of a name"));
+        let expected = "expected the number of a process or thread";
+        assert_eq!(id("-1"), Err(expected.to_owned()));
+        assert!(counter("4").is_err() && delay("-2").is_err());
     }
 
     #[test]
