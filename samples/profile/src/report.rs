@@ -18,6 +18,7 @@ mod text;
 mod threads;
 mod unit;
 mod viewers;
+mod wall_time;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -134,6 +135,10 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut events = chosen_events(&profile, options)?;
     let is_drawn = options.folded || options.flamegraph.is_some();
     let is_text = !is_drawn && options.format() == Format::Text;
+    if !is_drawn && !is_text && options.shown.event.is_none() {
+        // Rows of it would be counted twice.
+        events.retain(|event| event.name != wall_time::NAME);
+    }
     let mut of_events = Vec::new();
     if is_drawn {
         of_events.extend(keep_first(&mut events));

@@ -30,12 +30,23 @@ struct Profile<'a> {
     counters: [(); 0],
 }
 
+/// The name of the track of times on and off the CPU, as that of an event.
+const WALL_TIME: &str = "wall-time";
+
 /// Writes a recording: a track for each thread and event, weighed by what samples stand for, and markers of what has a text.
+/// The times on and off the CPU of a thread are one track.
 ///
 /// # Errors
 /// If it cannot be written, or the recording has no samples.
 pub fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-    let events = recording.seen_events();
+    let wall_time = recording.wall_time();
+    // Sleeps are in the track of the clock.
+    let track = |event: usize| match wall_time {
+        Some([on, off]) if event == off => on,
+        _ => event,
+    };
+    let mut tracks = recording.seen_events();
+    tracks.retain(|event| track(*event) == *event);
     let mut libs = Libs::default();
     let mut builders: Vec<((usize, usize), ThreadBuilder<'_>)> = Vec::new();
     let mut places: HashMap<(usize, usize), usize> = HashMap::default();
@@ -46,7 +57,7 @@ pub fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         })
     };
     for sample in &recording.samples {
-        let at = place(&mut builders, sample.task, sample.event);
+        let at = place(&mut builders, sample.task, track(sample.event));
         builders[at].1.sample(sample, &mut libs);
     }
     for marker in &recording.markers {
@@ -66,8 +77,9 @@ pub fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let task = &recording.tasks[at];
         let is_first = last_task.replace(at) != Some(at);
         builder.finish(Identity {
-            name: match events.len() {
-                1 => task.name.as_ref().to_owned(),
+            name: match (tracks.len(), wall_time) {
+                (1, _) => task.name.as_ref().to_owned(),
+                (_, Some([on, _])) if event == on => format!("{} ({WALL_TIME})", task.name),
                 _ => format!("{} ({})", task.name, recording.events[event].name),
             },
             process_name: &task.process,

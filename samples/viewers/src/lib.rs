@@ -8,5 +8,5 @@ mod recording;
 pub mod speedscope;
 mod stacks;
 
-pub use recording::{Event, Frame, Marker, Recording, Sample, Task, Unit};
+pub use recording::{Event, Frame, Marker, OFF_CPU, Recording, Sample, Task, Unit};
 pub use stacks::{StackId, Stacks};

@@ -30,6 +30,9 @@ pub struct Recording {
     pub markers: Vec<Marker>,
 }
 
+/// The name of the frame that stands for a sleep, where times on and off the CPU are shown together.
+pub const OFF_CPU: &str = "[off CPU]";
+
 /// An event that was sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -40,9 +43,10 @@ pub struct Event {
 }
 
 /// The unit of the weights of an event's samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     /// A number of occurrences.
+    #[default]
     Count,
     /// Nanoseconds of the time in which a thread ran.
     CpuTime,
@@ -146,6 +150,18 @@ impl Recording {
             seen[event] = true;
         }
         (0..seen.len()).filter(|event| seen[*event]).collect()
+    }
+
+    /// Returns the clock and the time off the CPU that are one kind of samples, if there is one of each.
+    pub(crate) fn wall_time(&self) -> Option<[usize; 2]> {
+        let seen = self.seen_events();
+        let only = |unit| {
+            let mut events = seen
+                .iter()
+                .filter(|event| self.events[**event].unit == unit);
+            events.next().copied().filter(|_| events.next().is_none())
+        };
+        Some([only(Unit::CpuTime)?, only(Unit::Time)?])
     }
 
     /// Returns the build ID of a file in base 16; empty if it is not known.

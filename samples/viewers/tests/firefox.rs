@@ -137,3 +137,47 @@ fn functions_have_lines_of_their_own_file_and_markers_their_text() {
     assert_eq!(event["markers"]["data"], data);
     assert_eq!(event["markers"]["startTime"], json!([3.0]));
 }
+
+#[test]
+fn sleeps_are_in_the_track_of_the_clock() {
+    let mut recording = recording();
+    let name = "cpu-clock".to_owned();
+    recording.events.push(Event {
+        name,
+        unit: Unit::CpuTime,
+    });
+    let slept = recording.samples[2];
+    recording.samples.push(Sample {
+        time: 9_000_000,
+        event: 2,
+        weight: 1_000_000,
+        ..slept
+    });
+    let profile = written(&recording);
+    let threads = profile["threads"].as_array().expect("threads");
+    let worker = threads
+        .iter()
+        .find(|thread| thread["name"] == "worker (wall-time)");
+    let worker = worker.expect("a track");
+    let samples = &worker["samples"];
+    assert_eq!(samples["weight"], json!([5000.0, 1.0]));
+    assert_eq!(samples["threadCPUDelta"], json!([0, 1_000_000]));
+    // The sleep is called by what the clock has seen.
+    let stacks = &worker["stackTable"];
+    assert_eq!(
+        (&samples["stack"], &stacks["prefix"]),
+        (&json!([2, 1]), &json!([null, 0, 1]))
+    );
+    let frame = stacks["frame"][2].as_u64().expect("a frame") as usize;
+    assert_eq!(
+        profile["meta"]["categories"][worker["frameTable"]["category"][frame]
+            .as_u64()
+            .expect("a category") as usize]["name"],
+        "Off CPU"
+    );
+    assert!(
+        threads
+            .iter()
+            .all(|thread| !thread["name"].as_str().expect("a name").contains("offcpu"))
+    );
+}

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::fitted::fit;
 use crate::report::{self, Key};
 use quipu_shell::terminal::{Layout, escaped, shortened};
+use quipu_viewers::Unit;
 
 use super::matched::{Difference, Matched};
 use super::{DiffForm, ReadRecording};
@@ -52,7 +53,7 @@ fn totals(out: &mut String, recordings: &[ReadRecording], event: &str, layout: L
             return format!("[{at}] none");
         };
         let total = found.total;
-        let amount = match found.is_time {
+        let amount = match found.unit != Unit::Count {
             true => report::seconds(total),
             false => format!("{} events", total.period),
         };

@@ -21,7 +21,7 @@ pub struct CutChains {
     pub object: Arc<str>,
     /// The language of these functions, if they have names.
     language: Option<Language>,
-    source: ChainSource,
+    pub(super) source: ChainSource,
 }
 
 /// A language, as the names of functions show it.
@@ -55,14 +55,7 @@ impl Language {
 impl Seen {
     /// Returns the frame that stands for the missing callers of a chain.
     pub(super) fn cut() -> Self {
-        Self {
-            object: CUT.into(),
-            name: Some(CUT.into()),
-            at: None,
-            inlined: false,
-            in_kernel: false,
-            source: None,
-        }
+        Self::stand_in(CUT)
     }
 
     /// Returns true for the frame that stands for the missing callers of a chain.
@@ -121,16 +114,16 @@ impl CutChains {
         match self.source {
             ChainSource::FramePointers | ChainSource::Unwound => match self.language {
                 // Those of a system are built by others, and Go leaves frame pointers out of assembler alone.
-                _ if is_library => "record --call-graph dwarf finds the callers",
-                Some(Language::Go) => "record --call-graph dwarf finds the callers",
+                _ if is_library => "record --call-graph dwarf finds the callers (8 KB a sample)",
+                Some(Language::Go) => "record --call-graph dwarf finds the callers (8 KB a sample)",
                 Some(Language::Rust) => {
-                    "record --call-graph dwarf finds the callers, or build with -C force-frame-pointers=yes (rustc)"
+                    "record --call-graph dwarf finds the callers (8 KB a sample), or build with -C force-frame-pointers=yes (rustc)"
                 }
                 Some(Language::C | Language::Cpp) => {
-                    "record --call-graph dwarf finds the callers, or build with -fno-omit-frame-pointer (C, C++)"
+                    "record --call-graph dwarf finds the callers (8 KB a sample), or build with -fno-omit-frame-pointer (C, C++)"
                 }
                 None => {
-                    "record --call-graph dwarf finds the callers, or build with -C force-frame-pointers=yes (rustc), \
+                    "record --call-graph dwarf finds the callers (8 KB a sample), or build with -C force-frame-pointers=yes (rustc), \
                      -fno-omit-frame-pointer (C, C++)"
                 }
             },
@@ -138,7 +131,7 @@ impl CutChains {
                 "larger copies of the stack have more callers: record --call-graph dwarf,65528"
             }
             ChainSource::CallStack => {
-                "the CPU keeps the last calls alone: record --call-graph dwarf finds the callers"
+                "the CPU keeps the last calls alone: record --call-graph dwarf finds the callers (8 KB a sample)"
             }
         }
     }

@@ -3,11 +3,20 @@
 use std::path::Path;
 
 use inferno::flamegraph;
+use inferno::flamegraph::color::{Color, PaletteMap};
+use quipu_viewers::OFF_CPU;
 
 use quipu_shell::{Failure, output_file};
 
 use super::folded::{self, part};
 use super::profile::{EventProfile, Profile};
+
+/// The blue of time off the CPU.
+const ASLEEP: Color = Color {
+    r: 120,
+    g: 160,
+    b: 220,
+};
 
 /// Draws the samples of an event into a file, weighed by what they stand for.
 pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Result<(), Failure> {
@@ -34,6 +43,9 @@ pub(crate) fn draw(
     options.subtitle = subtitle;
     options.count_name = part(event);
     options.deterministic = true;
+    let mut colours = PaletteMap::default();
+    colours.insert(OFF_CPU, ASLEEP);
+    options.palette_map = Some(&mut colours);
     let mut picture = Vec::new();
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut picture)
         .map_err(|e| Failure::new(format_args!("cannot draw the samples: {e}")))?;

@@ -19,7 +19,6 @@ use crate::recording::{
     ChainFrame, Input, Replay, SampleSelection, Visit, owner, owner_of_address,
 };
 use quipu_shell::Failure;
-use quipu_viewers::Unit;
 
 use super::cut_chains::CutChains;
 use super::header;
@@ -274,7 +273,7 @@ impl Loading {
         let attrs = events.iter().map(RecordedEvent::attr);
         let named = attrs.zip(names).map(|(attr, name)| EventProfile {
             name: name.clone(),
-            is_time: unit(attr, name) != Unit::Count,
+            unit: unit(attr, name),
             ..EventProfile::default()
         });
         let tells_task = |key: &Key| matches!(key, Key::Pid | Key::Tid | Key::Cpu);
@@ -563,6 +562,7 @@ impl Loading {
             let is_dummy = of_events.next().is_some_and(|event| event.is_dummy);
             !is_dummy || event.total.samples > 0
         });
+        self.profile.add_wall_time();
         self.profile
     }
 }

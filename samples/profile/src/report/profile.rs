@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use quipu_symbols::Function;
+use quipu_viewers::Unit;
 
 use super::cut_chains::CutChains;
 
@@ -28,7 +29,7 @@ use super::cut_chains::CutChains;
 /// ```
 #[derive(Debug, Default)]
 pub struct Profile {
-    /// Its events, in the order of the file.
+    /// Its events, in the order of the file. Before them is `wall-time`, the time on the CPU and off it, if both were recorded.
     pub events: Vec<EventProfile>,
     /// The functions that its stacks are of.
     pub functions: Functions,
@@ -43,8 +44,8 @@ pub struct Profile {
 pub struct EventProfile {
     /// Its name, as it was asked for.
     pub name: String,
-    /// True for clocks and the time off the CPU, whose weights are nanoseconds.
-    pub is_time: bool,
+    /// The unit of its weights: nanoseconds for clocks and the time off the CPU.
+    pub unit: Unit,
     /// Number of samples that were lost, as the file says.
     pub lost: u64,
     /// Sentence on throttling, where there was any.
@@ -243,6 +244,18 @@ impl Seen {
             inlined: function.inlined,
             in_kernel,
             source: function.source,
+        }
+    }
+
+    /// Returns a frame that is no function; its name stands in the place of its file too.
+    pub(super) fn stand_in(name: &str) -> Self {
+        Self {
+            object: name.into(),
+            name: Some(name.into()),
+            at: None,
+            inlined: false,
+            in_kernel: false,
+            source: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::{iter, mem};
 
 use quipu_shell::terminal::{Layout, escaped, shortened};
+use quipu_viewers::Unit;
 
 use super::callers::{self, TreeForm};
 use super::columns::Columns;
@@ -35,7 +36,7 @@ pub(super) fn write(
         layout,
     );
     let _ = writeln!(out, "# Event count (approx.): {period}");
-    if event.is_time {
+    if event.unit != Unit::Count {
         let _ = writeln!(out, "# Time: {}", seconds(entries.total));
     }
     if let Some(throttled) = &event.throttled {

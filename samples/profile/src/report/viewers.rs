@@ -81,7 +81,12 @@ pub(super) fn write(options: &Options) -> Result<Profile, Failure> {
     };
     let (replay, collected): (Replay, Collect) = input.replay(begin)?;
     let (mut recording, profile) = collected.finish(&replay);
-    if let Some(wanted) = &options.shown.event {
+    if let Some(wanted) = options
+        .shown
+        .event
+        .as_ref()
+        .filter(|name| *name != super::wall_time::NAME)
+    {
         super::chosen_events(&profile, options)?;
         let events = &recording.events;
         recording

@@ -11,6 +11,7 @@ pub(super) const TEXT: &str = "tracepoint";
 /// Positions of the categories.
 pub(super) const USER: usize = 1;
 pub(super) const KERNEL: usize = 2;
+pub(super) const ASLEEP: usize = 3;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +44,7 @@ impl<'a> Meta<'a> {
                 category("Other", "grey"),
                 category("User", "yellow"),
                 category("Kernel", "orange"),
+                category("Off CPU", "blue"),
             ]),
             debug: false,
             extensions: json!({"length": 0, "baseURL": [], "id": [], "name": []}),

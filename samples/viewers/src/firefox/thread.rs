@@ -4,10 +4,10 @@ use foldhash::HashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Event, Marker, Recording, Sample, StackId, Unit};
+use crate::{Event, Marker, OFF_CPU, Recording, Sample, StackId, Unit};
 
 use super::libs::Libs;
-use super::meta::{KERNEL, TEXT, USER};
+use super::meta::{ASLEEP, KERNEL, TEXT, USER};
 
 /// The number that stands for nothing in some columns.
 const NONE: i64 = -1;
@@ -120,6 +120,38 @@ struct MarkerTable {
     start_time: Vec<f64>,
 }
 
+impl FrameTable {
+    /// Adds a frame, and returns its position.
+    fn push(&mut self, category: usize, func: usize, line: Option<u32>, is_inlined: bool) -> usize {
+        self.address.push(NONE);
+        self.inline_depth.push(u32::from(is_inlined));
+        self.category.push(category);
+        self.subcategory.push(0);
+        self.func.push(func);
+        self.native_symbol.push(None);
+        self.inner_window_id.push(0);
+        self.line.push(line);
+        self.column.push(None);
+        self.length += 1;
+        self.length - 1
+    }
+}
+
+impl FuncTable {
+    /// Adds a function, and returns its position.
+    fn push(&mut self, name: usize, resource: i64, file: Option<usize>) -> usize {
+        self.name.push(name);
+        self.is_js.push(false);
+        self.relevant_for_js.push(false);
+        self.resource.push(resource);
+        self.file_name.push(file);
+        self.line_number.push(None);
+        self.column_number.push(None);
+        self.length += 1;
+        self.length - 1
+    }
+}
+
 /// The names and numbers of a track.
 pub(super) struct Identity<'a> {
     pub(super) name: String,
@@ -143,6 +175,9 @@ pub(super) struct ThreadBuilder<'a> {
     resource_places: HashMap<usize, usize>,
     stacks: StackTable,
     stack_places: HashMap<StackId, usize>,
+    /// The frame of sleeps, and the stacks of those with these callers.
+    asleep: Option<usize>,
+    sleeps: HashMap<Option<usize>, usize>,
     samples: SampleTable,
     markers: MarkerTable,
 }
@@ -168,6 +203,8 @@ impl<'a> ThreadBuilder<'a> {
             resource_places: HashMap::default(),
             stacks: StackTable::default(),
             stack_places: HashMap::default(),
+            asleep: None,
+            sleeps: HashMap::default(),
             samples: SampleTable {
                 length: 0,
                 weight_type,
@@ -180,15 +217,20 @@ impl<'a> ThreadBuilder<'a> {
         }
     }
 
-    /// Adds a sample.
+    /// Adds a sample. One of time off the CPU in the track of a clock has the frame of sleeps.
     pub(super) fn sample(&mut self, sample: &Sample, libs: &mut Libs) {
-        let stack = sample.stack.map(|stack| self.stack(stack, libs));
+        let mut stack = sample.stack.map(|stack| self.stack(stack, libs));
+        let is_asleep = self.recording.events[sample.event].unit != self.event.unit;
+        if is_asleep {
+            stack = Some(self.sleep(stack));
+        }
         let samples = &mut self.samples;
         samples.length += 1;
         samples.stack.push(stack);
         samples.time.push(milliseconds(sample.time));
         if self.event.unit == Unit::CpuTime {
-            samples.thread_cpu_delta.push(sample.weight);
+            let ran = if is_asleep { 0 } else { sample.weight };
+            samples.thread_cpu_delta.push(ran);
         }
         match &mut samples.weight {
             Weights::Counts(weights) => weights.push(sample.weight),
@@ -276,6 +318,23 @@ impl<'a> ThreadBuilder<'a> {
         place.unwrap_or(0)
     }
 
+    /// Returns the position of the stack of a sleep.
+    fn sleep(&mut self, caller: Option<usize>) -> usize {
+        let asleep = *self.asleep.get_or_insert_with(|| {
+            self.strings.push(OFF_CPU.to_owned());
+            let name = self.strings.len() - 1;
+            let func = self.funcs.push(name, NONE, None);
+            self.frames.push(ASLEEP, func, None, false)
+        });
+        let stacks = &mut self.stacks;
+        *self.sleeps.entry(caller).or_insert_with(|| {
+            stacks.prefix.push(caller);
+            stacks.frame.push(asleep);
+            stacks.length += 1;
+            stacks.length - 1
+        })
+    }
+
     /// Returns the position of a frame.
     fn frame(&mut self, at: usize, libs: &mut Libs) -> usize {
         if let Some(place) = self.frame_places.get(&at) {
@@ -284,25 +343,13 @@ impl<'a> ThreadBuilder<'a> {
         let frame = &self.recording.frames[at];
         let file = frame.source.as_ref().map(|(file, _)| self.string(file));
         let func = self.func(at, file, libs);
-        let frames = &mut self.frames;
-        let line = frame.source.as_ref().map(|(_, line)| *line);
-        frames.address.push(NONE);
-        frames.inline_depth.push(u32::from(frame.is_inlined));
-        frames
-            .category
-            .push(if frame.in_kernel { KERNEL } else { USER });
-        frames.subcategory.push(0);
-        frames.func.push(func);
-        frames.native_symbol.push(None);
-        frames.inner_window_id.push(0);
         // A line is one of the function's file.
-        frames
-            .line
-            .push(line.filter(|_| self.funcs.file_name[func] == file));
-        frames.column.push(None);
-        self.frame_places.insert(at, frames.length);
-        frames.length += 1;
-        frames.length - 1
+        let line = frame.source.as_ref().map(|(_, line)| *line);
+        let line = line.filter(|_| self.funcs.file_name[func] == file);
+        let category = if frame.in_kernel { KERNEL } else { USER };
+        let place = self.frames.push(category, func, line, frame.is_inlined);
+        self.frame_places.insert(at, place);
+        place
     }
 
     /// Returns the position of the function of a frame, which has a source file.
@@ -312,17 +359,8 @@ impl<'a> ThreadBuilder<'a> {
         let lib = libs.of(self.recording, frame);
         let resource = lib.map_or(NONE, |lib| self.resource(lib, libs) as i64);
         let funcs = &mut self.funcs;
-        *self.func_places.entry((name, resource)).or_insert_with(|| {
-            funcs.name.push(name);
-            funcs.is_js.push(false);
-            funcs.relevant_for_js.push(false);
-            funcs.resource.push(resource);
-            funcs.file_name.push(file);
-            funcs.line_number.push(None);
-            funcs.column_number.push(None);
-            funcs.length += 1;
-            funcs.length - 1
-        })
+        let place = self.func_places.entry((name, resource));
+        *place.or_insert_with(|| funcs.push(name, resource, file))
     }
 
     /// Returns the position of a file of code.

@@ -227,3 +227,83 @@ fn what_spoils_the_times_is_refused() {
         assert!(stderr(&output).contains(why), "{output:?}");
     }
 }
+
+#[test]
+fn the_time_on_and_off_the_cpu_is_one_picture() {
+    const TEST: &str = "the_time_on_and_off_the_cpu_is_one_picture";
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    if let Err(reason) = bench.compile("naps", NAPS) {
+        return skip(TEST, reason);
+    }
+    let naps = bench.path("naps").to_string_lossy().into_owned();
+    let recorded = bench.record(&["--off-cpu", "-g", "--firefox", "both.json"], &naps);
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    let period = |options: &[&str]| -> u64 {
+        let rows = bench.rows(&[&["--no-children", "--sort", "sym"], options].concat());
+        let periods = rows
+            .iter()
+            .map(|row| row["period"].as_u64().expect("a number"));
+        periods.sum()
+    };
+    let events = bench.rows(&["--sort", "comm"]);
+    let on = events.iter().find_map(|row| row["event"].as_str());
+    let on = on
+        .filter(|event| event.starts_with("cpu-clock"))
+        .expect("the clock is the first");
+    let off = period(&["-e", "offcpu-time"]);
+    let all = off + period(&["-e", on]);
+    assert_eq!(period(&["-e", "wall-time"]), all);
+
+    // A report begins with it, and stacks are of it: sleeps are the innermost frames.
+    let report = stdout(&bench.report(&["--no-children"]));
+    let heads = report.lines().filter(|line| line.contains("of event"));
+    assert_eq!(
+        heads
+            .map(|line| line.contains("'wall-time'"))
+            .collect::<Vec<_>>(),
+        [true, false, false]
+    );
+    let folded = stdout(&bench.report(&["--folded"]));
+    let weight = |line: &str| {
+        line.rsplit_once(' ')
+            .and_then(|(_, weight)| weight.parse::<u64>().ok())
+    };
+    let weights = |of: &str| -> u64 {
+        let lines = folded.lines().filter(|line| line.contains(of));
+        lines.map(|line| weight(line).expect("a weight")).sum()
+    };
+    assert_eq!((weights(";[off CPU] "), weights("")), (off, all));
+    let drawn = bench.report(&["--flamegraph", "both.svg"]);
+    assert!(drawn.status.success(), "{}", stderr(&drawn));
+    let picture = std::fs::read_to_string(bench.path("both.svg")).expect("drawn");
+    let asleep = picture.split("<title>[off CPU]").nth(1).expect("a box");
+    let colour = "fill=\"rgb(120,160,220)\"";
+    assert!(
+        asleep
+            .split("</g>")
+            .next()
+            .is_some_and(|of_box| of_box.contains(colour)),
+        "{asleep:.300}"
+    );
+    assert_eq!(
+        picture.matches(colour).count(),
+        picture.matches("<title>[off CPU]").count()
+    );
+
+    // One track for each thread.
+    let file = std::fs::read(bench.path("both.json")).expect("written");
+    let file: Value = serde_json::from_slice(&file).expect("JSON");
+    let threads = file["threads"].as_array().expect("threads");
+    let of_naps = threads.iter().filter(|thread| thread["name"] == "naps");
+    assert_eq!(
+        of_naps.count(),
+        1,
+        "{:?}",
+        threads
+            .iter()
+            .map(|thread| &thread["name"])
+            .collect::<Vec<_>>()
+    );
+}
