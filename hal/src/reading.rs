@@ -118,6 +118,37 @@ impl Reading {
         Some(self.since(earlier))
     }
 
+    /// Returns the sum with another reading of the same counter, as of two spans ([`since`](Self::since)). It scales like any
+    /// reading; that of one that [jumped](Self::has_jumped) has jumped too.
+    ///
+    /// ```
+    /// use quipu_hal::{Count, Reading};
+    ///
+    /// let spans = [Reading::new(1000, 10, 10), Reading::new(100, 10, 5), Reading::new(0, 4, 0)];
+    /// let sum = spans.iter().fold(Reading::default(), |sum, span| sum.plus(span));
+    /// assert_eq!(sum.count(), Count::Estimated(1760));
+    /// ```
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        let value = match self.has_jumped() || other.has_jumped() {
+            true => u64::MAX,
+            false => self.value.saturating_add(other.value),
+        };
+        let max_rate = match self.max_rate.increments_per_second() {
+            Some(_) => self.max_rate,
+            None => other.max_rate,
+        };
+        Self {
+            value,
+            time_enabled: self.time_enabled.saturating_add(other.time_enabled),
+            time_running: self.time_running.saturating_add(other.time_running),
+            raw_time_enabled: self.raw_time_enabled.saturating_add(other.raw_time_enabled),
+            raw_time_running: self.raw_time_running.saturating_add(other.raw_time_running),
+            max_rate,
+            at_least: self.at_least || other.at_least,
+        }
+    }
+
     /// Returns the count for the whole time enabled: exact, estimated, a lower bound, or not counted.
     #[must_use]
     #[inline]
@@ -353,20 +384,38 @@ impl ReadBuf {
     /// [`InvalidConfiguration`](crate::ErrorKind::InvalidConfiguration) when the buffers have different
     /// parts or numbers of members, or there is no such member.
     pub fn subtract(&mut self, member: usize, earlier: &Self) -> Result<()> {
-        let same_parts = Arc::ptr_eq(&self.parts, &earlier.parts) || self.parts == earlier.parts;
-        if member >= self.members || self.members != earlier.members || !same_parts {
-            return Err(
-                Error::new(ErrorKind::InvalidConfiguration, "subtract readings").with_reason(
-                    "the buffers are of different groups, or the group has no such member",
-                ),
-            );
-        }
+        self.check_member(member, earlier, "subtract readings")?;
         let mut at = member;
         while let (Some(now), Some(then)) = (self.readings.get_mut(at), earlier.readings.get(at)) {
             *now = now.since(then);
             at += self.members;
         }
         Ok(())
+    }
+
+    /// Adds the difference of two readings of one member, in buffers of the same group, to its readings here
+    /// ([`Reading::plus`]), which sums spans up.
+    ///
+    /// # Errors
+    /// As [`subtract`](Self::subtract).
+    pub fn add_since(&mut self, member: usize, earlier: &Self, now: &Self) -> Result<()> {
+        self.check_member(member, earlier, "add readings")?;
+        self.check_member(member, now, "add readings")?;
+        let mut at = member;
+        while let Some(sum) = self.readings.get_mut(at) {
+            *sum = sum.plus(&now.readings[at].since(&earlier.readings[at]));
+            at += self.members;
+        }
+        Ok(())
+    }
+
+    fn check_member(&self, member: usize, other: &Self, attempted: &str) -> Result<()> {
+        let same_parts = Arc::ptr_eq(&self.parts, &other.parts) || self.parts == other.parts;
+        if member < self.members && self.members == other.members && same_parts {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::InvalidConfiguration, attempted)
+            .with_reason("the buffers are of different groups, or the group has no such member"))
     }
 }
 
