@@ -56,6 +56,18 @@ pub(crate) enum Who {
 /// True if getrusage(2) can report the calling thread alone.
 pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
 
+/// Has a function called in each forked process (pthread_atfork(3)). Where there is no memory for it, it is not.
+pub(crate) fn in_forked_children(function: extern "C" fn()) {
+    // SAFETY: the function makes no call that a forked process of several threads must not make.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(function)) };
+}
+
+/// Has a function called when the process ends (atexit(3)); returns false if there is no memory for it.
+pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
+    // SAFETY: the function has the type that is asked for.
+    unsafe { libc::atexit(function) == 0 }
+}
+
 /// Returns the resource usage, without wall time; CPU time is user plus system time.
 ///
 /// # Errors
