@@ -1,0 +1,86 @@
+//! The report at the end of the process, where the user asked for one.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use crate::Report;
+
+/// The variable that asks for a report when the process ends, and says where: a file, in JSON or CSV if its name ends so, a
+/// directory, which gets a file in JSON for each process, or `-`, standard error.
+pub const REPORT_VARIABLE: &str = "QUIPU_REGIONS";
+
+/// The variable that chooses the events of regions, in the place of the program.
+pub const EVENTS_VARIABLE: &str = "QUIPU_REGION_EVENTS";
+
+/// Has the report written when the process ends, if the user asked for it.
+pub(crate) fn register() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        if quipu_environment::variable(REPORT_VARIABLE).is_some() {
+            quipu_posix::at_exit(write_at_exit);
+        }
+    });
+}
+
+extern "C" fn write_at_exit() {
+    // A panic must not leave the end of the process half done.
+    let written = std::panic::catch_unwind(|| {
+        let Some(place) = quipu_environment::variable(REPORT_VARIABLE) else {
+            return;
+        };
+        let report = Report::now();
+        if report.is_empty() {
+            return;
+        }
+        let place = PathBuf::from(place);
+        if let Err(error) = write(&report, &place) {
+            let what = place.display();
+            let _ = writeln!(
+                io::stderr(),
+                "quipu: cannot write the regions to {what}: {error}"
+            );
+        }
+    });
+    drop(written);
+}
+
+fn write(report: &Report, place: &Path) -> io::Result<()> {
+    if place == Path::new("-") {
+        return write!(io::stderr(), "{report}");
+    }
+    if place.is_dir() {
+        // The processes of a command each have their own.
+        let own = place.join(format!("{}.json", report.process));
+        return create(&own)?.write_all(&report.json()?);
+    }
+    let text = match place.extension().and_then(|end| end.to_str()) {
+        Some("json") => report.json()?,
+        Some("csv") => report.csv().into_bytes(),
+        _ => report.to_string().into_bytes(),
+    };
+    create(place)?.write_all(&text)
+}
+
+/// Opens a file, but no link: what another user put there is not written over.
+fn create(path: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    options
+        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+        .open(path)
+}
+
+impl Report {
+    /// Returns it in JSON, a line.
+    ///
+    /// # Errors
+    /// None that is known: the report has no value that JSON lacks.
+    pub fn json(&self) -> io::Result<Vec<u8>> {
+        let mut json = serde_json::to_vec(self)?;
+        json.push(b'\n');
+        Ok(json)
+    }
+}
