@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Report;
 
@@ -52,7 +53,10 @@ fn write(report: &Report, place: &Path) -> io::Result<()> {
     }
     if place.is_dir() {
         // The processes of a command each have their own.
-        let own = place.join(format!("{}.json", report.process));
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let own = place.join(format!("{}-{}.json", report.process, now.as_nanos()));
         return create(&own)?.write_all(&report.json()?);
     }
     let text = match place.extension().and_then(|end| end.to_str()) {

@@ -14,5 +14,7 @@ mod tree;
 pub use events::choose_events;
 pub use exit::{EVENTS_VARIABLE, REPORT_VARIABLE};
 pub use region::{Entered, Region};
-pub use report::{Counted, EventOfRegion, RegionReport, Report, ThreadReport, totals};
+pub use report::{
+    Apart, Counted, EventOfRegion, RegionReport, Report, ThreadReport, folded, totals,
+};
 pub use table::table;

@@ -30,10 +30,22 @@ use crate::tree::{Node, OUTSIDE, Tree};
 pub struct Report {
     /// The process.
     pub process: u32,
+    /// Its rank among the processes of a parallel program, if its launcher gave it one.
+    pub rank: Option<u64>,
     /// The path of its program.
     pub program: String,
     /// The threads that entered regions, in the order in which they did so first.
     pub threads: Vec<ThreadReport>,
+}
+
+/// What has regions of its own in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Apart {
+    /// Processes, by the rank that a launcher of parallel programs gave them.
+    Ranks,
+    /// Threads.
+    Threads,
 }
 
 /// What was counted in the regions of a thread.
@@ -98,6 +110,8 @@ pub struct Counted {
     pub count: Option<Count>,
     /// The reason why there is no count.
     pub reason: Option<String>,
+    /// True if it is a number of nanoseconds.
+    pub is_time: bool,
     /// True if user mode alone was counted, as more is not permitted.
     pub user_mode_only: bool,
     /// True if whole CPUs were counted, as the system counts no threads.
@@ -110,6 +124,7 @@ impl Report {
         let program = std::env::current_exe().map(|path| path.display().to_string());
         Self {
             process: std::process::id(),
+            rank: rank(),
             program: program.unwrap_or_default(),
             threads: thread::all().iter().map(|one| of_thread(one)).collect(),
         }
@@ -120,25 +135,59 @@ impl Report {
         totals(std::slice::from_ref(self))
     }
 
-    /// Returns the stacks of regions in the folded form of flame graphs, each with what an event counted in it alone.
-    pub fn folded(&self, event: &str) -> Vec<String> {
-        let totals = self.totals();
-        let lines = totals.iter().filter_map(|region| {
-            let events = region.events.iter();
-            let of_event = events
-                .map(|event| &event.own)
-                .find(|own| own.event == event)?;
-            let value = of_event.count?.value()?;
-            let path = region.path.iter().map(|name| name.replace(';', ":"));
-            Some(format!("{} {value}", path.collect::<Vec<_>>().join(";")))
-        });
-        lines.collect()
+    /// Has regions of this process apart from those of others: by its rank, or each thread by its number.
+    pub fn keep_apart(&mut self, by: Apart) {
+        let rank = self
+            .rank
+            .map_or(format!("process {}", self.process), |rank| {
+                format!("rank {rank}")
+            });
+        for thread in &mut self.threads {
+            let owner = match by {
+                Apart::Ranks => rank.clone(),
+                Apart::Threads => format!("thread {}", thread.id),
+            };
+            for region in &mut thread.regions {
+                if let Some(outermost) = region.path.first_mut() {
+                    *outermost = format!("{owner}: {outermost}");
+                }
+            }
+        }
     }
 
     /// Returns true if no region was entered.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
+}
+
+/// Returns the rank of this process among those of a parallel program, as its launcher gave it.
+fn rank() -> Option<u64> {
+    let names = [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ];
+    let given = names
+        .iter()
+        .filter_map(|name| quipu_environment::text(name));
+    given.filter_map(|rank| rank.parse().ok()).next()
+}
+
+/// Returns the stacks of regions in the folded form of flame graphs, each with what an event counted in it alone.
+pub fn folded(reports: &[Report], event: &str) -> Vec<String> {
+    let totals = totals(reports);
+    let lines = totals.iter().filter_map(|region| {
+        let own = region.events.iter().map(|of_event| &of_event.own);
+        let value = own.clone().find(|own| own.event == event)?.count?.value()?;
+        let path = region
+            .path
+            .iter()
+            .map(|name| name.replace([';', '\n'], ":"));
+        Some(format!("{} {value}", path.collect::<Vec<_>>().join(";")))
+    });
+    lines.collect()
 }
 
 /// Returns the sums over the threads of processes, each region behind the one in which it was entered.
@@ -219,6 +268,22 @@ impl RegionReport {
 }
 
 impl Counted {
+    /// Returns another count of the same event.
+    #[must_use]
+    pub fn with_count(&self, count: Count) -> Self {
+        Self {
+            count: Some(count),
+            reason: None,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the name of the event with the mode that it was counted in, if that was narrowed: `cycles:u`.
+    pub fn name(&self) -> String {
+        let mode = if self.user_mode_only { ":u" } else { "" };
+        format!("{}{mode}", self.event)
+    }
+
     /// Adds the same event of another thread. What one of them lacks is missing in the sum.
     fn add(&mut self, other: &Self) {
         let (count, parts) = match (self.count, other.count) {
@@ -286,6 +351,7 @@ fn counted(counts: &Counts) -> Vec<Counted> {
             event: event.name().to_owned(),
             count: total.as_ref().ok().copied(),
             reason: total.err().map(|error| format!("{error:#}")),
+            is_time: opened.info().is_some_and(|info| info.unit == "ns"),
             user_mode_only: opened.fell_back_to_user(),
             whole_cpus: opened.fell_back_to_cpus().is_some(),
         }

@@ -17,34 +17,42 @@ const WIDTH: usize = 80;
 /// further tables. Reasons why something was not counted, and mistakes, are below.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&table(std::slice::from_ref(self)))
+        f.write_str(&table(std::slice::from_ref(self), &[]))
     }
 }
 
-/// Returns the sums over the threads of processes as a table, as [`Report`] is written.
-pub fn table(reports: &[Report]) -> String {
+/// Returns the sums over the threads of processes as a table, as [`Report`] is written. What was counted `outside` of all
+/// regions has a row of its own, if it is known.
+pub fn table(reports: &[Report], outside: &[Counted]) -> String {
     let totals = totals(reports);
-    let names: Vec<String> = totals.iter().map(label).collect();
-    let mut columns: Vec<Vec<String>> = vec![
-        column(
-            HEADINGS[1],
-            totals.iter().map(|region| region.calls.to_string()),
-        ),
-        column(
-            HEADINGS[2],
-            totals.iter().map(|region| region.threads.to_string()),
-        ),
-        column(
-            HEADINGS[3],
-            totals.iter().map(|region| time(region.elapsed)),
-        ),
+    let mut names: Vec<String> = totals.iter().map(label).collect();
+    let cells = |of: &dyn Fn(&RegionReport) -> String| totals.iter().map(of).collect::<Vec<_>>();
+    let mut columns = vec![
+        column(HEADINGS[1], cells(&|region| region.calls.to_string())),
+        column(HEADINGS[2], cells(&|region| region.threads.to_string())),
+        column(HEADINGS[3], cells(&|region| time(region.elapsed))),
     ];
-    let events = totals.first().map_or(0, |region| region.events.len());
-    for at in 0..events {
-        let cells = totals
-            .iter()
-            .map(|region| cell(region.events.get(at).map(|event| &event.counted)));
-        columns.push(column(&name(&totals[0].events[at].counted), cells));
+    let is_counted = |name: &str| {
+        let mut events = totals.iter().flat_map(|region| &region.events);
+        events.any(|event| event.counted.event == name && event.counted.count.is_some())
+    };
+    let events = totals.first().map_or(&[][..], |region| &region.events);
+    for event in events
+        .iter()
+        .filter(|event| is_counted(&event.counted.event))
+    {
+        let of_event = |region: &RegionReport| {
+            let mut events = region.events.iter().map(|other| &other.counted);
+            cell(events.find(|other| other.event == event.counted.event))
+        };
+        columns.push(column(&event.counted.name(), cells(&of_event)));
+    }
+    if !outside.is_empty() {
+        names.push("outside of regions".to_owned());
+        for column in &mut columns {
+            let of_column = outside.iter().find(|counted| counted.name() == column[0]);
+            column.push(of_column.map_or(String::new(), |counted| cell(Some(counted))));
+        }
     }
     let first = names
         .iter()
@@ -81,14 +89,19 @@ pub fn table(reports: &[Report]) -> String {
             text.push('\n');
         }
     }
+    let options = textwrap::Options::new(WIDTH)
+        .initial_indent("  ")
+        .subsequent_indent("    ");
     for note in notes(&totals, reports) {
-        let _ = writeln!(text, "  {note}");
+        for line in textwrap::wrap(&note, &options) {
+            let _ = writeln!(text, "{line}");
+        }
     }
     text
 }
 
-fn column(heading: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
-    [heading.to_owned()].into_iter().chain(cells).collect()
+fn column(heading: &str, cells: Vec<String>) -> Vec<String> {
+    [vec![heading.to_owned()], cells].concat()
 }
 
 fn widest(column: &[String]) -> usize {
@@ -105,29 +118,32 @@ fn label(region: &RegionReport) -> String {
     format!("{:indent$}{}", "", region.name(), indent = 2 * depth)
 }
 
-fn name(counted: &Counted) -> String {
-    let mode = if counted.user_mode_only { ":u" } else { "" };
-    format!("{}{mode}", counted.event)
-}
-
 fn cell(counted: Option<&Counted>) -> String {
-    match counted.and_then(|counted| counted.count) {
-        Some(count) => match count {
-            Count::Partial { .. } => format!("{} *", short(count)),
-            count => short(count),
-        },
-        None => "-".to_owned(),
+    let Some((counted, count)) = counted.and_then(|counted| Some((counted, counted.count?))) else {
+        return "-".to_owned();
+    };
+    let mut text = match (counted.is_time, count.value()) {
+        (true, Some(nanoseconds)) => {
+            let nanoseconds = u64::try_from(nanoseconds).unwrap_or(u64::MAX);
+            let mark = if count.is_estimate() { "~" } else { "" };
+            format!("{mark}{}", time(Duration::from_nanos(nanoseconds)))
+        }
+        _ => number(count),
+    };
+    if count.is_lower_bound() {
+        text.insert_str(0, ">=");
     }
+    if matches!(count, Count::Partial { .. }) {
+        text.push_str(" *");
+    }
+    text
 }
 
 /// Returns a count without what is behind its number.
-fn short(count: Count) -> String {
+fn number(count: Count) -> String {
     let text = count.to_string();
-    match text.split_once(" (") {
-        Some((number, "at least)")) => format!(">={number}"),
-        Some((number, _)) => number.to_owned(),
-        None => text,
-    }
+    let number = text.split(" (").next();
+    number.unwrap_or_default().to_owned()
 }
 
 /// Returns a time with a unit that suits it.

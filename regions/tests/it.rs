@@ -182,7 +182,7 @@ fn the_user_is_given_a_report_at_the_end() {
     let totals = one.totals();
     assert_eq!(find(&totals, "inner").path, ["at the, end", "inner"]);
     assert!(faults(find(&totals, "inner")) <= faults(find(&totals, "at the, end")));
-    let folded = one.folded("page-faults");
+    let folded = quipu_regions::folded(&[one], "page-faults");
     assert!(
         folded
             .iter()
@@ -209,11 +209,8 @@ fn the_user_is_given_a_report_at_the_end() {
     let own = own
         .filter_map(Result::ok)
         .map(|file| file.file_name().into_string().expect("text"));
-    let is_number = |name: &String| {
-        name.strip_suffix(".json")
-            .is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    assert_eq!(own.filter(is_number).count(), 1);
+    let is_of_process = |name: &String| name.ends_with(".json") && name.contains('-');
+    assert_eq!(own.filter(is_of_process).count(), 1);
 }
 
 #[test]
