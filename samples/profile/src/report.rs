@@ -27,7 +27,7 @@ use std::process::ExitCode;
 pub(crate) use columns::HOT;
 pub use cut_chains::CutChains;
 pub(crate) use entries::{Entries, Entry};
-pub(crate) use flamegraph::draw;
+pub use flamegraph::draw;
 pub(crate) use folded::path;
 pub(crate) use load::load;
 #[cfg(target_os = "linux")]

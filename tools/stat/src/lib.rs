@@ -31,6 +31,7 @@ pub mod overhead;
 mod picture;
 #[doc(hidden)]
 pub mod plan;
+mod regions;
 #[doc(hidden)]
 pub mod repeat;
 #[doc(hidden)]
@@ -75,6 +76,8 @@ pub use run::Session;
 #[doc(hidden)]
 pub use sets::{Sets, Snapshot};
 
+use regions::Regions;
+
 use quipu_shell::Failure;
 use quipu_shell::terminal;
 
@@ -110,6 +113,7 @@ fn count(options: &Options, keeper: Option<Box<dyn Keep>>) -> Result<ExitCode, F
     }
     let mut session = Session::new(&plan, &backends, output)?;
     session.keeper = keeper;
+    session.regions = Regions::new(&options.regions, &options.event)?;
     let status = session.run()?;
     for line in backends.restore_warnings(&plan) {
         terminal::warn(line);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use crate::names::NameOptions;
+use crate::regions::RegionOptions;
 use crate::simulated::Simulated;
 use quipu_shell::control::ControlFiles;
 use quipu_shell::numbers;
@@ -26,6 +27,7 @@ Examples:
   quipu stat -a -A -I 1000                   every CPU, a line each, every second
   quipu stat -a -A -I 100 --plot out.svg     the same as a picture
   quipu stat -j -o counts.json -- make       one JSON object a line, for programs
+  quipu stat --regions -- ./solver           and what the parts cost that the program names
   quipu stat record -- make                  the counts in perf.data too; quipu stat report shows them
 
 The report goes to standard error, so the command's output stays as it is. Numbers marked ~
@@ -105,10 +107,22 @@ pub struct FormOptions {
     pub plot: Option<PathBuf>,
 }
 
+/// What does not go with regions, whose programs begin here and whose reports are not perf's.
+const NOT_OF_REGIONS: [&str; 7] = [
+    "csv",
+    "field_separator",
+    "pid",
+    "tid",
+    "cgroup",
+    "simulate",
+    "overhead",
+];
+
 /// Count what a command, a process or the whole machine does
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = EXAMPLES,
+    mut_arg("regions", |regions| regions.requires("command").conflicts_with_all(NOT_OF_REGIONS)),
     mut_arg("plot", |plot| plot.requires("interval_print").conflicts_with("repeat")),
     override_usage = "quipu stat [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
         quipu stat [OPTIONS] -p PID | -t TID | -a | -C CPUS [COMMAND...]"
@@ -228,6 +242,8 @@ pub struct Options {
 
     #[command(flatten)]
     pub form: FormOptions,
+    #[command(flatten)]
+    pub regions: RegionOptions,
     /// Write the report to FILE; - is standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Report")]
     pub output: Option<PathBuf>,

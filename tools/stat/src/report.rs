@@ -13,6 +13,7 @@ use std::mem;
 use std::path::PathBuf;
 
 use quipu_command::standard_error_was_closed;
+use quipu_regions::Counted;
 
 use quipu_shell::output::Endable;
 use quipu_shell::terminal::{self, Layout};
@@ -294,6 +295,21 @@ impl Output {
             .filter(|row| is_of_thread(row))
             .cloned()
             .collect()
+    }
+
+    /// Writes the regions of processes, and what was counted outside of them.
+    pub(super) fn regions(&mut self, reports: &[quipu_regions::Report], outside: &[Counted]) {
+        let out = match (&self.format, reports) {
+            (Format::Json, reports) => {
+                let lines = reports.iter().filter_map(|report| report.json().ok());
+                lines
+                    .map(|line| String::from_utf8_lossy(&line).into_owned())
+                    .collect()
+            }
+            (_, []) => "  No program entered a region.\n\n".to_owned(),
+            (_, reports) => format!("{}\n", quipu_regions::table(reports, outside)),
+        };
+        self.write(&out);
     }
 
     /// Returns true if what is still to come can be written nowhere.

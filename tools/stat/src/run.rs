@@ -24,6 +24,7 @@ use super::lines::Lines;
 use super::metrics;
 use super::notes::{self, notes};
 use super::plan::Plan;
+use super::regions::Regions;
 use super::repeat::Merge;
 use super::report::{CommandTimes, Output, Report, Times};
 use super::rows::{Row, TermCount};
@@ -49,6 +50,7 @@ pub struct Session<'a> {
     pub(super) keeper: Option<Box<dyn Keep>>,
     not_kept: Option<Failure>,
     command: CommandNotes,
+    pub(super) regions: Option<Regions>,
 }
 
 /// One measurement.
@@ -135,6 +137,7 @@ impl<'a> Session<'a> {
             keeper: None,
             not_kept: None,
             command: CommandNotes::new(plan),
+            regions: None,
         })
     }
 
@@ -220,6 +223,9 @@ impl<'a> Session<'a> {
         } else {
             self.output.notes(&report);
         }
+        if let Some(regions) = &self.regions {
+            regions.report(&report.rows, &mut self.output)?;
+        }
         let is_counted = |row: &Row| row.count.value().is_some();
         if status == 0 && !self.plan.requests.is_empty() && !report.rows.iter().any(is_counted) {
             status = Failure::STATUS;
@@ -229,7 +235,11 @@ impl<'a> Session<'a> {
 
     fn measure(&mut self) -> Result<Outcome, Failure> {
         self.command.before_run();
-        let suspended = command::suspend(&self.plan.command, self.plan.command_cpus())?;
+        let (words, cpus) = (&self.plan.command, self.plan.command_cpus());
+        let suspended = match &self.regions {
+            Some(regions) => Some(command::suspend_with(regions.command(words), cpus)?),
+            None => command::suspend(words, cpus)?,
+        };
         if self.plan.scope != Scope::Command {
             // After the command was made, so that it keeps the limit it is used to.
             tasks::raise_open_file_limit();

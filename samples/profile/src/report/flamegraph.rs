@@ -29,7 +29,10 @@ pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Res
 }
 
 /// Draws folded stacks into a file. With two numbers a line, the second is drawn, and its difference from the first is its colour.
-pub(crate) fn draw(
+///
+/// # Errors
+/// If there are no lines, one is no folded stack, or the file cannot be written.
+pub fn draw(
     path: &Path,
     (title, subtitle): (&str, Option<String>),
     event: &str,

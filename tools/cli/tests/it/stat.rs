@@ -14,6 +14,7 @@ mod presets;
 mod privileges;
 mod probes;
 mod programs;
+mod regions;
 mod shared_input;
 mod signals;
 mod sources;
