@@ -1,4 +1,4 @@
-//! What was counted in regions, thread by thread.
+//! Reports: the counts of regions, thread by thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::thread::{self, Thread};
 use crate::tree::{Node, OUTSIDE, Tree};
 
-/// What was counted in the regions of a process.
+/// The counts of the regions of a process.
 ///
 /// ```
 /// use quipu_regions::{Report, region};
@@ -38,7 +38,7 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
 }
 
-/// What has regions of its own in a table.
+/// The owners that have regions of their own in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Apart {
@@ -48,7 +48,7 @@ pub enum Apart {
     Threads,
 }
 
-/// What was counted in the regions of a thread.
+/// The counts of the regions of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ThreadReport {
@@ -60,13 +60,13 @@ pub struct ThreadReport {
     pub regions: Vec<RegionReport>,
     /// The time since it entered its first region in which it was in none.
     pub outside: Duration,
-    /// What was counted in that time.
+    /// The counts of that time.
     pub outside_counts: Vec<Counted>,
     /// Sentences on regions that were entered or left wrongly, or the reason why nothing was counted.
     pub mistakes: Vec<String>,
 }
 
-/// What was counted in a region that was entered from another one, or from none.
+/// The counts of a region that was entered from another one, or from none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RegionReport {
@@ -80,7 +80,7 @@ pub struct RegionReport {
     pub not_left: u32,
     /// The time from entering to leaving it, of all calls. That of a recursion is counted once.
     pub elapsed: Duration,
-    /// The same without the time of regions inside of it.
+    /// That time without the time of regions inside of it.
     pub own_elapsed: Duration,
     /// The shortest call that was left, of which there is one.
     pub shortest: Option<Duration>,
@@ -94,9 +94,9 @@ pub struct RegionReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EventOfRegion {
-    /// What was counted in it and in regions inside of it.
+    /// The count of it and of regions inside of it.
     pub counted: Counted,
-    /// What was counted in it alone.
+    /// The count of it alone.
     pub own: Counted,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Thread {
     /// Its number, as the system has it where that is known.
     pub(crate) id: u64,
     pub(crate) name: String,
-    /// What was counted, or the reason why nothing was.
+    /// The counts, or the reason why there are none.
     pub(crate) tree: Result<Mutex<Tree>>,
 }
 

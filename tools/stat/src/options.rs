@@ -107,7 +107,7 @@ pub struct FormOptions {
     pub plot: Option<PathBuf>,
 }
 
-/// What does not go with regions, whose programs begin here and whose reports are not perf's.
+/// The options that do not go with regions, whose programs begin here and whose reports are not perf's.
 const NOT_OF_REGIONS: [&str; 7] = [
     "csv",
     "field_separator",

@@ -32,7 +32,7 @@ pub struct RegionOptions {
     pub regions_flamegraph: Option<PathBuf>,
 }
 
-/// What has regions of its own in a report.
+/// The owners that have regions of their own in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RegionsOf {
     /// Nothing: all threads of all processes together

@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "wall-time";
 
 impl Profile {
     /// Adds the event before the others if there are samples of one clock and of the time off the CPU, both in nanoseconds.
-    /// Where a thread slept, the innermost frame of its stack says so.
+    /// The innermost frame of the stack of a sleep says so.
     pub(super) fn add_wall_time(&mut self) {
         let only = |unit| {
             let mut events = self.events.iter();

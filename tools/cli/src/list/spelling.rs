@@ -1,4 +1,4 @@
-//! What may have been meant by a search that finds nothing.
+//! Suggestions for a search that finds nothing.
 
 use std::collections::BTreeSet;
 
