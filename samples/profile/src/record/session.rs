@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quipu::Target;
-use quipu_linux::sampling::{RawRecord, SampleType, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{RawRecord, RecordLayout, SampleType, Sampler, SamplerSpec, WhenFull};
 use quipu_perf_data::{
     BuildId, BuildIdOwner, Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized,
 };
@@ -24,6 +24,9 @@ use super::plan::RecordPlan;
 use super::statistics::{self, Statistics};
 use super::tracepoints;
 
+/// The most bytes that are taken out of rings before they are written.
+const MOST_TAKEN: usize = 4 << 20;
+
 /// A recording in progress.
 pub(super) struct Recording {
     pub(super) spec: SamplerSpec,
@@ -39,12 +42,53 @@ pub(super) struct Recording {
     written: HashMap<(usize, usize), u64>,
     /// The times off the CPU, if they are sampled.
     off_cpu: Option<OffCpu>,
+    /// Room for the records of rings.
+    room: Vec<u8>,
     pub(super) output: Output,
     pub(super) statistics: Statistics,
     /// The time of the last progress message.
     pub(super) last_progress: Instant,
     /// True once it was ended by other means than a signal.
     pub(super) is_over: bool,
+}
+
+/// Records that were taken out of rings, and what becomes of them.
+struct Taken<'a> {
+    records: Vec<u8>,
+    off_cpu: &'a mut Option<OffCpu>,
+    output: &'a mut Output,
+    statistics: &'a mut Statistics,
+}
+
+impl Taken<'_> {
+    /// Writes the records, but those that are for the times off the CPU alone, and takes note of them.
+    fn keep(&mut self, layout: &RecordLayout) -> Result<(), Failure> {
+        if self.records.is_empty() {
+            return Ok(());
+        }
+        let mut kept = Vec::new();
+        if self.off_cpu.is_none() {
+            self.output.write_records(&[&self.records]);
+        }
+        let mut rest = self.records.as_slice();
+        while let Some(record) = RawRecord::at_start(rest) {
+            rest = &rest[record.bytes().len()..];
+            if let Some(off_cpu) = self.off_cpu {
+                if !off_cpu.take(&record, layout)? {
+                    continue;
+                }
+                kept.extend_from_slice(record.bytes());
+            }
+            if !self.output.is_broken() {
+                self.statistics.note(&record, layout)?;
+            }
+        }
+        if !kept.is_empty() {
+            self.output.write_records(&[&kept]);
+        }
+        self.records.clear();
+        Ok(())
+    }
 }
 
 impl Recording {
@@ -94,6 +138,7 @@ impl Recording {
             events,
             targets,
             written: HashMap::new(),
+            room: Vec::new(),
             output,
             last_progress: Instant::now(),
             is_over: false,
@@ -120,6 +165,12 @@ impl Recording {
             true => &mut [],
             false => self.samplers.as_mut_slice(),
         };
+        let mut taken = Taken {
+            records: std::mem::take(&mut self.room),
+            off_cpu: &mut self.off_cpu,
+            output: &mut self.output,
+            statistics: &mut self.statistics,
+        };
         for sampler in samplers.iter_mut().chain(&mut self.tracking) {
             let layout = *sampler.layout();
             for ring in sampler.rings_mut() {
@@ -128,27 +179,19 @@ impl Recording {
                     continue;
                 }
                 is_found = true;
-                let mut kept = Vec::new();
-                if self.off_cpu.is_none() {
-                    self.output.write_records(&batch.bytes());
+                // A ring has room again before anything is done with what was in it.
+                for piece in batch.bytes() {
+                    taken.records.extend_from_slice(piece);
                 }
-                for record in &mut batch {
-                    let record = record?;
-                    if let Some(off_cpu) = &mut self.off_cpu {
-                        if !off_cpu.take(&record, &layout)? {
-                            continue;
-                        }
-                        kept.extend_from_slice(record.bytes());
-                    }
-                    if !self.output.is_broken() {
-                        self.statistics.note(&record, &layout)?;
-                    }
-                }
-                if !kept.is_empty() {
-                    self.output.write_records(&[&kept]);
+                batch.iter().try_for_each(|record| record.map(drop))?;
+                drop(batch);
+                if taken.records.len() > MOST_TAKEN {
+                    taken.keep(&layout)?;
                 }
             }
+            taken.keep(&layout)?;
         }
+        self.room = taken.records;
         self.write_times_off_cpu()?;
         if is_found && !self.overwrites {
             self.output.finish_round();
