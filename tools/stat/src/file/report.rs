@@ -261,10 +261,21 @@ impl Counts {
             }
         }
         sort_by_large_places(&mut rows, |row| row);
-        metrics::attach(&mut rows, seconds - self.last);
+        metrics::attach(&mut rows, self.divisor(seconds - self.last));
         self.last = seconds;
         self.before.clone_from(&self.now);
         rows
+    }
+
+    /// Returns the seconds by which counts of an interval are divided; 0 if it is too short for that: a file does not say how
+    /// long a read took, and only the last interval is shorter than what was asked for.
+    fn divisor(&self, seconds: f64) -> f64 {
+        let asked = self.config.interval as f64 * 1e-3;
+        let shortest = (asked / 100.0).max(1e-3).min(asked / 2.0);
+        match seconds < shortest {
+            true => 0.0,
+            false => seconds,
+        }
     }
 
     fn part(&self, (cpu, thread): CounterPlace) -> Part {
@@ -335,6 +346,26 @@ fn topology(features: &Features) -> BTreeMap<u32, CpuPosition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_an_interval_may_be_too_short_to_divide_by() {
+        for (interval, seconds, expected) in [
+            (200, 42e-6, 0.0),
+            (200, 1.9e-3, 0.0),
+            (200, 2.1e-3, 2.1e-3),
+            (10, 0.9e-3, 0.0),
+            (1, 0.9e-3, 0.9e-3),
+            (1, 0.4e-3, 0.0),
+            // The whole run.
+            (0, 42e-6, 42e-6),
+        ] {
+            let counts = Counts {
+                config: StatConfig::new(1, interval),
+                ..Counts::of(&[])
+            };
+            assert_eq!(counts.divisor(seconds), expected, "{interval} {seconds}");
+        }
+    }
 
     #[test]
     fn numbers_of_units_are_those_of_the_version_that_wrote_them() {
