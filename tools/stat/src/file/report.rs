@@ -126,8 +126,8 @@ struct Counts {
     /// Events by the ids of their counters.
     by_id: HashMap<u64, usize>,
     /// The counts of each event, and those of the round before.
-    now: Vec<Vec<StatCount>>,
-    before: Vec<Vec<StatCount>>,
+    now: Vec<BTreeMap<CounterPlace, StatCount>>,
+    before: Vec<BTreeMap<CounterPlace, StatCount>>,
     /// Seconds to the round before.
     last: f64,
 }
@@ -142,8 +142,8 @@ impl Counts {
             cpus: Vec::new(),
             events: events.iter().map(counted).collect(),
             by_id: ids.collect(),
-            now: vec![Vec::new(); events.len()],
-            before: vec![Vec::new(); events.len()],
+            now: vec![BTreeMap::new(); events.len()],
+            before: vec![BTreeMap::new(); events.len()],
             last: 0.0,
         }
     }
@@ -166,11 +166,7 @@ impl Counts {
             }
             StatRecord::Count(count) => {
                 if let Some(event) = event(count.id) {
-                    let counts = &mut self.now[event];
-                    match counts.binary_search_by_key(&place(&count), place) {
-                        Ok(at) => counts[at] = count,
-                        Err(at) => counts.insert(at, count),
-                    }
+                    self.now[event].insert((count.cpu, count.thread), count);
                 }
             }
             _ => {}
@@ -229,16 +225,15 @@ impl Counts {
         let places = lines::places(parts, aggregation);
         let mut rows = Vec::new();
         for (event, now) in self.now.iter().enumerate() {
-            let readings = now.iter().map(|count| {
-                let before = &self.before[event];
-                let known = before.binary_search_by_key(&place(count), place);
-                let before = known.map_or(StatCount::default(), |at| before[at]);
+            let readings = now.iter().map(|(place, count)| {
+                let before = self.before[event].get(place).copied();
+                let before = before.unwrap_or_default();
                 let reading = Reading::new(
                     count.value.saturating_sub(before.value),
                     count.enabled.saturating_sub(before.enabled),
                     count.running.saturating_sub(before.running),
                 );
-                let part = self.part(place(count));
+                let part = self.part(*place);
                 (aggregation.id(&part), part, reading)
             });
             let readings: Vec<_> = readings.collect();
@@ -285,11 +280,6 @@ impl Counts {
         part.thread = thread.filter(|id| *id >= 0);
         part
     }
-}
-
-/// Returns the place of a counter.
-fn place(count: &StatCount) -> CounterPlace {
-    (count.cpu, count.thread)
 }
 
 /// Returns an event as rows have it.
