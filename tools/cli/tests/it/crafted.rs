@@ -67,7 +67,7 @@ impl Random {
     }
 }
 
-/// What records of a file have in common.
+/// A kind of records, and the numbers that they are made of.
 #[derive(Debug, Clone, Copy)]
 struct Amplifier {
     kind: u32,
@@ -159,7 +159,7 @@ impl Amplifier {
         if self.in_kernel {
             record[4] = KERNEL_MODE;
         }
-        if self.kind == kind::COMM && n % 2 == 0 {
+        if self.kind == kind::COMM && n.is_multiple_of(2) {
             // `PERF_RECORD_MISC_COMM_EXEC`.
             record[5] |= 0x20;
         }
@@ -244,7 +244,7 @@ fn crafted(random: &mut Random, compressor: Option<Compressor>) -> (Vec<u8>, Str
             piece.extend(amplifier.record(n));
         }
         n += 1;
-        if rounds > 0 && n % rounds == 0 {
+        if rounds > 0 && n.is_multiple_of(rounds) {
             piece.extend(record(kind::FINISHED_ROUND, &[], None));
         }
         if piece.len() < 1 << 16 && written + (piece.len() as u64) < most {
