@@ -14,7 +14,6 @@ mod runs;
 mod table;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -108,7 +107,11 @@ fn is_wanted(check: &Check, args: &Args) -> bool {
 /// Writes a file.
 fn into_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let written = || {
-        let mut file = io::BufWriter::new(File::create(path)?);
+        #[cfg(unix)]
+        let file = quipu_shell::output_file::open(path, false)?;
+        #[cfg(not(unix))]
+        let file = std::fs::File::create(path)?;
+        let mut file = io::BufWriter::new(file);
         write(&mut file)?;
         file.flush()
     };

@@ -62,13 +62,6 @@ impl TimeOrder {
         Self::default()
     }
 
-    /// Returns how many bytes of memory the records that wait take, about.
-    #[inline]
-    pub fn memory(&self) -> u64 {
-        let chunks = self.chunks.len() - self.free.len();
-        chunks as u64 * CHUNK as u64 + (self.waiting.len() * size_of::<Waiting>()) as u64
-    }
-
     /// Adds a record with its time.
     #[inline]
     pub fn push(&mut self, time: u64, record: &[u8]) {

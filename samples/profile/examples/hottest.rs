@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "{}: {} samples, {} lost",
             event.name, event.total.samples, event.lost
         );
-        for (function, weight) in event.hottest(&profile.functions).into_iter().take(10) {
+        for (function, weight) in profile.hottest(event).into_iter().take(10) {
             let share = weight.percent_of(event.total);
             println!(
                 "{share:6.2} % {} {}",

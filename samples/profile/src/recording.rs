@@ -8,6 +8,7 @@ mod function_names;
 mod input;
 mod kernel;
 mod listed;
+mod memory;
 mod no_names;
 mod not_unwound;
 mod open;

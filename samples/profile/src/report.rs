@@ -9,6 +9,7 @@ mod folded;
 mod header;
 mod load;
 mod nameless;
+mod numbered;
 mod options;
 mod profile;
 mod rows;
@@ -35,12 +36,12 @@ pub(crate) use load::{Loading, whole_samples};
 pub use options::Options;
 pub(crate) use options::ShownOptions;
 pub use profile::{
-    EventProfile, Functions, Instruction, Profile, Seen, Stack, TakenBranch, Task, ThreadCount,
-    Weight,
+    EventProfile, Functions, Instruction, Profile, Seen, TakenBranch, Task, ThreadCount, Weight,
 };
 pub(crate) use rows::{Identity, rounded};
 pub use sort::sort_keys;
 pub(crate) use sort::{Key, keys};
+pub use stacks::{Stack, Stacks, Weights};
 pub(crate) use unit::seconds;
 #[cfg(target_os = "linux")]
 pub(crate) use viewers::ViewerOptions;
@@ -154,8 +155,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     };
     let limit = options.percent_limit.unwrap_or(usual);
     let of_event = |event| Entries::new(&profile, event, keys, options, limit);
-    let entries: Vec<Entries<'_>> = events.iter().copied().map(of_event).collect();
-    if options.chooses()? && entries.iter().all(Entries::is_empty) {
+    let entries: Vec<Entries<'_>> = match is_drawn {
+        true => Vec::new(),
+        false => events.iter().copied().map(of_event).collect(),
+    };
+    let is_empty = match is_drawn {
+        true => events.iter().all(|event| event.stacks.is_empty()),
+        false => entries.iter().all(Entries::is_empty),
+    };
+    if options.chooses()? && is_empty {
         profile.notes.iter().for_each(terminal::warn);
         return Err(Failure::new(format_args!(
             "{} has no samples of what was chosen",
@@ -168,9 +176,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     if let (Some(path), [event, ..]) = (&options.flamegraph, events.as_slice()) {
         flamegraph::write(path, &profile, event)?;
     } else if let (true, [event, ..]) = (options.folded, events.as_slice()) {
-        let lines = folded::lines(&profile, event);
-        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        terminal::print(&lines).map_err(Failure::new)?;
+        folded::print(&profile, event)?;
     } else {
         let mut out = profile.header.clone();
         if options.format() == Format::Separated {

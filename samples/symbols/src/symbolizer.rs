@@ -15,6 +15,7 @@ use crate::address_space::Mapped;
 use crate::archive;
 use crate::call_frames::Rules;
 use crate::demangled::{Style, demangle_as};
+use crate::elf::ElfImage;
 use crate::image::{Image, ReadFile};
 use crate::jit_names::{JitNames, Reading};
 use crate::kept::KeptNames;
@@ -136,6 +137,17 @@ impl Symbolizer {
     /// Returns a symbolizer that knows files only.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns the bytes of the files that were read for names.
+    pub fn bytes_of_files(&self) -> u64 {
+        let files = self.images.iter().flat_map(|image| {
+            let read = image.read.iter().map(|read| &*read.path);
+            read.chain(image.elf.iter().filter_map(ElfImage::debug_file))
+        });
+        files
+            .filter_map(|file| Some(file.metadata().ok()?.len()))
+            .sum()
     }
 
     /// Appends what is known of an address: the functions that were inlined there, the innermost

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Command, ValueEnum};
 
-use quipu_shell::Failure;
+use quipu_shell::{Failure, output_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +61,7 @@ fn completions(directory: &Path) -> std::io::Result<()> {
         ("_quipu", include_str!("generate/quipu.zsh")),
         ("quipu.fish", include_str!("generate/quipu.fish")),
     ] {
-        fs::write(directory.join(name), script)?;
+        output_file::write(&directory.join(name), script)?;
     }
     Ok(())
 }

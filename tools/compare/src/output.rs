@@ -9,7 +9,6 @@ mod number;
 mod svg;
 mod table;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use quipu_shell::terminal::{self, Layout};
@@ -97,8 +96,7 @@ pub(crate) fn annotate(report: &Report) {
                 .replace('%', "%25")
                 .replace('\r', "%0D")
                 .replace('\n', "%0A");
-            // Who cannot be written to needs no warning.
-            let _ = writeln!(io::stderr(), "::{level} title=quipu compare::{text}");
+            terminal::say(&format!("::{level} title=quipu compare::{text}\n"));
         }
         false => terminal::warn(text),
     };

@@ -1,11 +1,12 @@
 //! A comparison: rounds in which every command runs once in each pass, in random order, until there are enough.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use quipu_shell::Failure;
 use quipu_shell::signals::Signals;
+use quipu_shell::terminal;
 
 use crate::metrics::{Asked, Metric, Source};
 use crate::options::Options;
@@ -262,13 +263,12 @@ impl Session<'_> {
             }
         }
         let line: String = line.chars().take(79).collect();
-        // Who cannot be written to needs no progress.
-        let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        terminal::say(&format!("\r\x1b[K{line}"));
     }
 
     fn clear_progress(&self) {
         if io::stderr().is_terminal() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            terminal::say("\r\x1b[K");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -31,11 +32,19 @@ impl<S: Write + AsFd> Write for Endable<S> {
 fn wait_for_reader(stream: &impl AsFd) -> io::Result<()> {
     /// Milliseconds between looks at whether this process is asked to end, and for which the reader has time then.
     const TURN: u8 = 50;
+    /// Set when a stream was given up: no other is waited for then.
+    static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
     loop {
         let is_urgent = signals::are_urgent();
+        let turn = if HAS_GIVEN_UP.load(Ordering::Relaxed) {
+            0
+        } else {
+            TURN
+        };
         let mut streams = [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)];
-        match poll(&mut streams, PollTimeout::from(TURN)) {
+        match poll(&mut streams, PollTimeout::from(turn)) {
             Ok(0) if is_urgent => {
+                HAS_GIVEN_UP.store(true, Ordering::Relaxed);
                 let why = "its reader has stalled, and this process is asked to end";
                 return Err(io::Error::new(ErrorKind::TimedOut, why));
             }

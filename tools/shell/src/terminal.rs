@@ -203,7 +203,12 @@ pub(crate) fn advise(message: impl Display) {
 }
 
 fn warn_in(layout: Layout, message: impl Display) {
-    let _ = Endable(io::stderr()).write_all(warning(layout, &message.to_string()).as_bytes());
+    say(&warning(layout, &message.to_string()));
+}
+
+/// Writes text to standard error as it is, unless that cannot be written to.
+pub fn say(text: &str) {
+    let _ = Endable(io::stderr()).write_all(text.as_bytes());
 }
 
 /// Returns a message as it is written. A line that is not the first is indented, so that none looks like a message of

@@ -4,8 +4,11 @@
 use std::ffi::c_longlong;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+use nix::unistd::geteuid;
 
 use super::regions::{REGIONS, Region, RegionEvent, Regions, events};
 use crate::component;
@@ -71,7 +74,16 @@ fn write(report: &str) -> std::io::Result<()> {
         )?;
     }
     std::fs::create_dir_all(&directory)?;
+    check_owner(&directory)?;
     std::fs::write(directory.join(format!("rank_{:06}.json", rank())), report)
+}
+
+/// Fails if a directory is another user's, who chose by links what is overwritten in it.
+fn check_owner(directory: &Path) -> std::io::Result<()> {
+    match std::fs::symlink_metadata(directory)?.uid() == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(std::io::ErrorKind::PermissionDenied.into()),
+    }
 }
 
 /// Returns a text of JSON in quotes.
@@ -157,4 +169,22 @@ fn region(events: &[RegionEvent], region: &Region) -> String {
         quoted(&region.name),
         values.collect::<Vec<_>>().join(",\n")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::chown;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_where_another_user_put_the_directory() {
+        let directory = tempfile::tempdir().expect("a directory");
+        check_owner(directory.path()).expect("ours");
+        if chown(directory.path(), Some(65_533), None).is_err() {
+            assert!(check_owner(Path::new("/")).is_err(), "root's");
+            return;
+        }
+        assert!(check_owner(directory.path()).is_err());
+    }
 }

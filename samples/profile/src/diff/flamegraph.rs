@@ -23,7 +23,7 @@ pub(super) fn write(
 fn lines(old: (&Profile, &EventProfile), new: (&Profile, &EventProfile)) -> Vec<String> {
     let mut stacks: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (at, (profile, event)) in [old, new].into_iter().enumerate() {
-        for (stack, weight) in &event.stacks {
+        for (stack, weight) in event.stacks.iter() {
             let weights = stacks.entry(report::path(profile, stack)).or_default();
             weights[at] = weights[at].saturating_add(weight.period);
         }
@@ -43,13 +43,13 @@ fn lines(old: (&Profile, &EventProfile), new: (&Profile, &EventProfile)) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Functions, Seen, Stack, Task, Weight};
+    use crate::report::{Seen, Task, Weight};
 
     fn profile(stacks: &[(&str, u64)]) -> Profile {
-        let mut functions = Functions::default();
+        let mut profile = Profile::default();
         let mut event = EventProfile::default();
         for (name, period) in stacks {
-            let place = functions.place(Seen {
+            let place = profile.functions.place(Seen {
                 object: "bench".into(),
                 name: Some((*name).into()),
                 at: None,
@@ -57,27 +57,21 @@ mod tests {
                 in_kernel: false,
                 source: None,
             });
-            let stack = Stack {
-                task: Task {
-                    command: "bench".into(),
-                    pid: None,
-                    tid: None,
-                    cpu: None,
-                },
-                branch: None,
-                frames: Box::new([place]),
+            let task = Task {
+                command: "bench".into(),
+                pid: None,
+                tid: None,
+                cpu: None,
             };
+            let stack = profile.stacks.stack(task, &[place]);
             let weight = Weight {
                 samples: 1,
                 period: *period,
             };
-            event.stacks.insert(stack, weight);
+            event.stacks.add(stack, weight);
         }
-        Profile {
-            events: vec![event],
-            functions,
-            ..Profile::default()
-        }
+        profile.events.push(event);
+        profile
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Recording: open, begin the file, release the command, drain the rings, finish the file.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
@@ -388,7 +388,7 @@ impl<'a> Recorder<'a> {
     fn say(&self, text: &str) {
         if !self.plan.quiet {
             // A message that cannot be written is also in the file or of no importance.
-            let _ = writeln!(io::stderr(), "[ quipu record: {} ]", escaped(text));
+            terminal::say(&format!("[ quipu record: {} ]\n", escaped(text)));
         }
     }
 }

@@ -10,10 +10,10 @@ const USER_DEFERRED: u64 = -640_i64 as u64;
 /// The offset of the size in the header of a record.
 const SIZE_AT: usize = 6;
 
-/// The samples that wait, by their threads.
+/// The samples that wait, by their threads and the cookies of their frames.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
-    waiting: HashMap<i32, Vec<(u64, Vec<u8>)>>,
+    waiting: HashMap<(i32, u64), Vec<Vec<u8>>>,
 }
 
 impl Deferred {
@@ -23,28 +23,20 @@ impl Deferred {
             return false;
         };
         let thread = sample.thread().map_or(-1, |thread| thread.tid);
-        let waiting = self.waiting.entry(thread).or_default();
-        waiting.push((cookie, record.bytes().to_vec()));
+        let waiting = self.waiting.entry((thread, cookie)).or_default();
+        waiting.push(record.bytes().to_vec());
         true
     }
 
     /// Returns the samples of a thread that waited for these frames. Their chains still say where the frames go.
     pub(super) fn take(&mut self, thread: i32, cookie: u64) -> Vec<Vec<u8>> {
-        let Some(waiting) = self.waiting.get_mut(&thread) else {
-            return Vec::new();
-        };
-        let (own, others) = std::mem::take(waiting)
-            .into_iter()
-            .partition(|(of, _)| *of == cookie);
-        *waiting = others;
-        let own: Vec<(u64, Vec<u8>)> = own;
-        own.into_iter().map(|(_, sample)| sample).collect()
+        self.waiting.remove(&(thread, cookie)).unwrap_or_default()
     }
 
     /// Returns the samples whose frames never came.
     pub(super) fn rest(&mut self) -> Vec<Vec<u8>> {
-        let all = std::mem::take(&mut self.waiting).into_values().flatten();
-        all.map(|(_, sample)| sample).collect()
+        let all = std::mem::take(&mut self.waiting);
+        all.into_values().flatten().collect()
     }
 }
 

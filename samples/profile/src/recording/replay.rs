@@ -24,15 +24,12 @@ use super::deferred::{self, Deferred};
 use super::input::{Input, name};
 use super::kernel::Kernel;
 use super::listed;
+use super::memory::Memory;
 use super::not_unwound::NotUnwound;
 use super::visit::{Begin, Visit};
 
 /// `PERF_TYPE_TRACEPOINT` of `include/uapi/linux/perf_event.h`.
 const TRACEPOINT: u32 = 2;
-
-/// Bytes of memory for records that wait for others, and as many more for each byte that was read.
-const MOST_MEMORY: u64 = 256 << 20;
-const MEMORY_OF_EACH_BYTE: u64 = 64;
 
 /// State of going through a recording.
 pub(crate) struct Replay {
@@ -64,6 +61,8 @@ pub(crate) struct Replay {
     traced: u64,
     /// Sentences on the file for the user.
     notes: Vec<String>,
+    /// The memory that it may take; none of what has no end.
+    memory: Option<Memory>,
     /// True for records that are taken as they come: of processes that have ended nothing comes any more.
     #[cfg(target_os = "linux")]
     is_live: bool,
@@ -151,6 +150,8 @@ impl Replay {
             }
         };
         let mut replay = Self::new(events, (symbolizer, kernel), machine);
+        let most = symbols.and_then(|symbols| symbols.max_memory);
+        replay.memory = Some(Memory::of_recording(most));
         let left_out = features.left_out.iter().map(|(section, offset)| {
             format!("the section {section} at byte {offset} is malformed, and left out")
         });
@@ -207,6 +208,7 @@ impl Replay {
             left_out: None,
             traced: 0,
             notes: Vec::new(),
+            memory: None,
             #[cfg(target_os = "linux")]
             is_live: false,
             is_done: false,
@@ -239,6 +241,7 @@ impl Replay {
             Some(time) => {
                 self.begun = self.begun.min(time);
                 order.push(time, record.bytes());
+                self.check_memory(record.bytes().len());
             }
             None => {
                 let Ok(()) = self.take(record.bytes(), layouts, visit);
@@ -264,6 +267,7 @@ impl Replay {
         while !self.is_done {
             let read = records.offset();
             progress.set(read);
+            self.memory.iter_mut().for_each(|memory| memory.read = read);
             let record = match records.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
@@ -276,15 +280,6 @@ impl Replay {
                 }
             };
             is_first = false;
-
-            if order.memory() > MOST_MEMORY + MEMORY_OF_EACH_BYTE * read {
-                self.notes.push(format!(
-                    "more than {} MB of records wait for the end of a round after {read} bytes: no recording is compressed so \
-                     much; what was read until then is reported",
-                    order.memory() / 1_000_000
-                ));
-                break;
-            }
             if record.kind() == kind::FINISHED_ROUND {
                 let Ok(()) = order.finish_round(|record| self.take(record, &layouts, &mut visit));
             } else if record.kind() < kind::FIRST_OF_USER {
@@ -438,10 +433,19 @@ impl Replay {
         if self.is_done {
             return Ok(());
         }
+        self.check_memory(bytes.len());
         if let Err(error) = self.decode(bytes, layouts, visit) {
             self.left_out.get_or_insert((0, error)).0 += 1;
         }
         Ok(())
+    }
+
+    /// Ends the recording if it takes more memory than it may.
+    fn check_memory(&mut self, bytes: usize) {
+        let memory = self.memory.as_mut();
+        let excess = memory.and_then(|memory| memory.excess(bytes, &self.symbolizer));
+        self.is_done |= excess.is_some();
+        self.notes.extend(excess);
     }
 
     fn decode(
@@ -475,6 +479,7 @@ impl Replay {
         visit: &mut impl Visit,
     ) -> Result<(), Error> {
         let decoded = record.decode(layout)?;
+        self.check_memory(Memory::OF_STATE);
         visit.record(self, event, &record, &decoded)?;
         match &decoded {
             Record::Mapping(mapping) => {

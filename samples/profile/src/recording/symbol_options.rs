@@ -27,6 +27,9 @@ pub(crate) struct SymbolOptions {
         help_heading = "What"
     )]
     pub(crate) kallsyms: Option<PathBuf>,
+    /// Read what takes up to so many megabytes of memory; 400, and more for long files, unless it is named
+    #[arg(long, value_name = "MB", help_heading = "What")]
+    pub(crate) max_memory: Option<u64>,
 }
 
 impl SymbolOptions {

@@ -97,7 +97,7 @@ pub(super) fn lines(
     let mut root = Callers::default();
     for (stack, weight) in &entry.stacks {
         root.weight.add(*weight);
-        let mut callers: Vec<usize> = stack.frames.iter().skip(1).copied().collect();
+        let mut callers: Vec<usize> = profile.stacks.frames(*stack).skip(1).collect();
         if form.from_outermost {
             callers.reverse();
         }
@@ -153,7 +153,8 @@ impl Callers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::profile::{Seen, Stack, Task};
+    use crate::report::profile::{Seen, Task};
+    use crate::report::stacks::Stack;
 
     #[test]
     fn callers_of_one_weight_and_name_have_an_order() {
@@ -182,11 +183,7 @@ mod tests {
             tid: None,
             cpu: None,
         };
-        let stack = |caller: &usize| Stack {
-            task: task.clone(),
-            branch: None,
-            frames: Box::new([called, *caller]),
-        };
+        let stack = |caller: &usize| profile.stacks.stack(task.clone(), &[called, *caller]);
         let stacks: Vec<Stack> = callers.iter().map(stack).collect();
         let weight = Weight::of_sample(1);
         let entry = Entry {
@@ -195,7 +192,7 @@ mod tests {
             function: called,
             own: weight,
             with_children: weight,
-            stacks: stacks.iter().map(|stack| (stack, weight)).collect(),
+            stacks: stacks.iter().map(|stack| (*stack, weight)).collect(),
         };
         let total = Weight::of_sample(39);
         let lines = lines(&profile, total, &entry, TreeForm::default());

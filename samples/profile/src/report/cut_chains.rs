@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::recording::ChainSource;
 
 use super::profile::{EventProfile, Functions, Seen, Weight};
+use super::stacks::Stacks;
 
 /// Name and file of the frame that stands for the missing callers of a chain.
 const CUT: &str = "[cut]";
@@ -70,29 +71,30 @@ impl CutChains {
     /// Returns those of an event, if there are any.
     pub(super) fn of(
         event: &EventProfile,
-        functions: &Functions,
+        (functions, stacks): (&Functions, &Stacks),
         source: ChainSource,
     ) -> Option<Self> {
         let mut by_object: HashMap<&Arc<str>, (Weight, ByLanguage)> = HashMap::new();
         let mut all = Weight::default();
-        for (stack, weight) in &event.stacks {
-            let frames = &stack.frames;
-            let cut = frames.iter().position(|f| functions.get(*f).is_cut());
+        for (stack, weight) in event.stacks.iter() {
+            let frames = || stacks.frames(stack).map(|frame| functions.get(frame));
             // Inner frames are the program's own; [cut] is never the first.
-            let inner = cut.and_then(|at| frames.get(..at)).unwrap_or_default();
-            let Some(end) = inner.last() else {
+            let Some(cut) = frames().position(Seen::is_cut) else {
                 continue;
             };
-            let object = &functions.get(*end).object;
-            let of_object = inner.iter().map(|frame| functions.get(*frame));
+            let Some(end) = frames().take(cut).last() else {
+                continue;
+            };
+            let object = &end.object;
+            let of_object = frames().take(cut);
             let of_object = of_object.filter(|function| function.object == *object);
             let names = of_object.filter_map(|function| function.name.as_deref());
             // A program of any language has functions of C.
             let language = names.map(Language::of).max();
             let (of_object, of_languages) = by_object.entry(object).or_default();
-            of_object.add(*weight);
-            of_languages.entry(language).or_default().add(*weight);
-            all.add(*weight);
+            of_object.add(weight);
+            of_languages.entry(language).or_default().add(weight);
+            all.add(weight);
         }
         let by_object = by_object.into_iter();
         let (object, (_, of_languages)) =

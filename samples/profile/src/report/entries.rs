@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use foldhash::HashMap;
 
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Profile, Stack, TakenBranch, Task, Weight};
+use super::profile::{EventProfile, Profile, Task, Weight};
 use super::sort::Key;
+use super::stacks::Stack;
 
 /// One line: the samples that are the same by the keys of the report.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub(crate) struct Entry<'a> {
     /// With what it called.
     pub(crate) with_children: Weight,
     /// The stacks in which it is innermost.
-    pub(crate) stacks: Vec<(&'a Stack, Weight)>,
+    pub(crate) stacks: Vec<(Stack, Weight)>,
 }
 
 /// All lines, the heaviest first.
@@ -54,20 +55,22 @@ impl<'a> Entries<'a> {
         let mut total = event.total;
         let mut list: Vec<Entry<'_>> = Vec::new();
         let mut by_cells: HashMap<Vec<String>, usize> = HashMap::default();
-        let mut known: HashMap<(&Task, Option<TakenBranch>, usize), usize> = HashMap::default();
+        let mut known: HashMap<(u32, Option<u32>, usize), usize> = HashMap::default();
+        let with_branches = profile.stacks.branches.is_some();
         let mut seen = BTreeSet::new();
-        for (stack, weight) in &event.stacks {
+        for (stack, weight) in event.stacks.iter() {
             seen.clear();
-            let frames = stack.frames.iter().enumerate();
-            for (i, &function) in frames.take(if children { usize::MAX } else { 1 }) {
-                let subject = (&stack.task, stack.branch, function);
+            let branch = with_branches.then_some(stack.callers);
+            let frames = profile.stacks.frames(stack).enumerate();
+            for (i, function) in frames.take(if children { usize::MAX } else { 1 }) {
+                let subject = (stack.task, branch, function);
                 let place = *known.entry(subject).or_insert_with(|| {
                     let texts = keys.iter();
-                    let texts = texts.map(|key| key.text(&profile.functions, stack, function));
+                    let texts = texts.map(|key| key.text(profile, stack, function));
                     *by_cells.entry(texts.collect()).or_insert_with(|| {
                         list.push(Entry {
                             cells: Vec::new(),
-                            task: &stack.task,
+                            task: profile.stacks.task(stack),
                             function,
                             own: Weight::default(),
                             with_children: Weight::default(),
@@ -79,11 +82,11 @@ impl<'a> Entries<'a> {
                 let entry = &mut list[place];
                 // A function that calls itself did so once.
                 if seen.insert(place) {
-                    entry.with_children.add(*weight);
+                    entry.with_children.add(weight);
                 }
                 if i == 0 {
-                    entry.own.add(*weight);
-                    entry.stacks.push((stack, *weight));
+                    entry.own.add(weight);
+                    entry.stacks.push((stack, weight));
                 }
             }
         }

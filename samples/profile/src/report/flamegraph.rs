@@ -20,12 +20,16 @@ const ASLEEP: Color = Color {
 
 /// Draws the samples of an event into a file, weighed by what they stand for.
 pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Result<(), Failure> {
-    draw(
-        path,
-        (&event.name, event.cut.as_ref().map(ToString::to_string)),
-        &event.name,
-        &folded::lines(profile, event),
-    )
+    // What is narrower is not drawn.
+    let percent = flamegraph::Options::default().min_width;
+    let weights = event.stacks.iter().map(|(_, weight)| weight.period as f64);
+    let least = (weights.sum::<f64>() * percent / 100.0) as u64;
+    let mut lines = Vec::new();
+    folded::each(profile, event, least, |stack, weight| {
+        lines.push(format!("{stack} {weight}"));
+    });
+    let cut = event.cut.as_ref().map(ToString::to_string);
+    draw(path, (&event.name, cut), &event.name, &lines)
 }
 
 /// Draws folded stacks into a file. With two numbers a line, the second is drawn, and its difference from the first is its colour.

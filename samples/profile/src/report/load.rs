@@ -23,12 +23,11 @@ use quipu_shell::Failure;
 use super::cut_chains::CutChains;
 use super::header;
 use super::nameless::nameless;
+use super::numbered::Numbered;
 use super::options::{Options, Percentage};
-use super::profile::{EventProfile, Profile, Seen, TakenBranch, Task, Weight};
+use super::profile::{EventProfile, Profile, TakenBranch, Task, Weight};
 use super::sort::{Key, USUAL};
-use super::stacks::{
-    Branches, FrameLists, KnownAddresses, KnownChains, StackKey, Tasks, Weights, stacks_of,
-};
+use super::stacks::{KnownAddresses, KnownChains, Stack, Stacks, Weights};
 use super::threads::EndedThreads;
 use super::unit::unit;
 
@@ -112,13 +111,9 @@ pub(crate) struct Loading {
     without_period: bool,
     events: Vec<OfEvent>,
     profile: Profile,
-    tasks: Tasks,
     /// The tasks of threads, where tasks differ by their names alone, until a thread is named.
     by_thread: HashMap<i32, u32>,
-    lists: FrameLists,
     chains: KnownChains,
-    /// The branches, where they are reported in place of instructions.
-    branches: Option<Branches>,
     /// The lists of functions at addresses.
     known: KnownAddresses,
     /// The lists of functions of which all addresses have the same.
@@ -169,7 +164,7 @@ impl OfEvent {
     fn count(
         &mut self,
         begun: u64,
-        stack: Option<StackKey>,
+        stack: Option<Stack>,
         period: u64,
         excess: Option<Excess>,
     ) -> Weight {
@@ -178,7 +173,7 @@ impl OfEvent {
         let weight = Weight::of_sample(if jumped { 0 } else { period });
         self.total.add(weight);
         if let Some(stack) = stack {
-            self.weights.entry(stack).or_default().add(weight);
+            self.weights.add(stack, weight);
         }
         weight
     }
@@ -297,13 +292,14 @@ impl Loading {
             events: events.iter().map(OfEvent::new).collect(),
             profile: Profile {
                 events: named.collect(),
+                stacks: Stacks {
+                    branches: options.reports_branches(keys).then(Numbered::default),
+                    ..Stacks::default()
+                },
                 ..Profile::default()
             },
-            tasks: Tasks::default(),
             by_thread: HashMap::default(),
-            lists: FrameLists::new(),
             chains: KnownChains::default(),
-            branches: options.reports_branches(keys).then(Branches::default),
             known: KnownAddresses::default(),
             by_id: HashMap::default(),
             chain: Vec::new(),
@@ -319,7 +315,7 @@ impl Loading {
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
-        mut each: impl FnMut(usize, StackKey, u64),
+        mut each: impl FnMut(usize, Stack, u64),
     ) {
         let of_event = &mut self.events[event];
         of_event.throttling.note_sample(sample);
@@ -335,7 +331,7 @@ impl Loading {
                 Err(_) => return,
             },
         };
-        if self.branches.is_some() {
+        if self.profile.stacks.branches.is_some() {
             self.count_branches(replay, (event, sample), stack);
             return;
         }
@@ -374,7 +370,7 @@ impl Loading {
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
-    ) -> StackKey {
+    ) -> Stack {
         let thread = sample.thread();
         let pid = thread.map_or(-1, |thread| thread.pid);
         let task = match thread {
@@ -385,7 +381,7 @@ impl Loading {
             Some(ip) => self.frames(replay, (event, sample), (own, pid), ip),
             None => self.frames_of_chain(replay, (event, sample), own, pid),
         };
-        StackKey {
+        Stack {
             task,
             leaf,
             callers,
@@ -398,7 +394,7 @@ impl Loading {
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
         own: AddressOwner,
-    ) -> Result<StackKey, NotChosen> {
+    ) -> Result<Stack, NotChosen> {
         let mode = sample.misc().cpu_mode();
         if !self.selection.is_then_and_there(sample) || self.selection.hides(mode) {
             return Err(NotChosen::LeftOut);
@@ -414,7 +410,7 @@ impl Loading {
         if is_of_named && !self.has_name(stack.leaf) {
             return Err(NotChosen::LeftOut);
         }
-        let decides = self.selection.is_of_functions() && self.branches.is_none();
+        let decides = self.selection.is_of_functions() && self.profile.stacks.branches.is_none();
         if !has_thread || decides && !self.selects(stack.leaf) {
             return Err(NotChosen::Filtered);
         }
@@ -427,7 +423,7 @@ impl Loading {
         &mut self,
         replay: &mut Replay,
         (event, sample): (usize, &Sample<'_>),
-        stack: Option<StackKey>,
+        stack: Option<Stack>,
     ) {
         let pid = sample.thread().map_or(-1, |thread| thread.pid);
         for branch in sample.branches().iter().flat_map(BranchStack::iter) {
@@ -444,10 +440,15 @@ impl Loading {
             if !is_chosen && self.is_relative {
                 continue;
             }
-            let from = self.lists.get(from).first();
+            let from = self.profile.stacks.lists.get(from).first();
             let branch = taken(&branch, from.map(|from| *from as usize));
-            let number = self.branches.as_mut().map(|all| all.number(branch));
-            let stack = StackKey {
+            let number = self
+                .profile
+                .stacks
+                .branches
+                .as_mut()
+                .map(|all| all.number(branch));
+            let stack = Stack {
                 leaf: to,
                 callers: number.unwrap_or_default(),
                 ..stack
@@ -479,24 +480,23 @@ impl Loading {
             tid: tid.filter(|_| tells(Key::Tid)),
             cpu: sample.cpu().filter(|_| tells(Key::Cpu)),
         };
-        self.tasks.number(task)
+        self.profile.stacks.tasks.number(task)
     }
 
     /// Returns the functions of a stack as positions in the profile, the innermost first.
-    pub(super) fn frames_of(&self, stack: StackKey) -> impl DoubleEndedIterator<Item = usize> {
-        let (leaf, callers) = (self.lists.get(stack.leaf), self.lists.get(stack.callers));
-        leaf.iter().chain(callers).map(|frame| *frame as usize)
+    pub(super) fn frames_of(&self, stack: Stack) -> impl DoubleEndedIterator<Item = usize> {
+        self.profile.stacks.frames(stack)
     }
 
     /// Returns true if the first function of a list has a name.
     fn has_name(&self, leaf: u32) -> bool {
-        let leaf = self.lists.get(leaf).first();
+        let leaf = self.profile.stacks.lists.get(leaf).first();
         leaf.is_some_and(|leaf| self.profile.functions.get(*leaf as usize).name.is_some())
     }
 
     /// Returns true if samples of the first function of a list are chosen.
     fn selects(&self, leaf: u32) -> bool {
-        let leaf = self.lists.get(leaf).first();
+        let leaf = self.profile.stacks.lists.get(leaf).first();
         leaf.is_some_and(|leaf| {
             let leaf = self.profile.functions.get(*leaf as usize);
             self.selection
@@ -511,9 +511,9 @@ impl Loading {
             let of_event = &mut self.events[i];
             event.throttled = super::throttled(&of_event.throttling);
             event.threads.extend(of_event.threads.counts());
-            let weights = of_event.gather(event);
-            event.stacks = stacks_of(weights, &self.tasks, &self.lists, self.branches.as_ref());
-            event.cut = CutChains::of(event, &self.profile.functions, replay.chain_source(i));
+            event.stacks = of_event.gather(event);
+            let pieces = (&self.profile.functions, &self.profile.stacks);
+            event.cut = CutChains::of(event, pieces, replay.chain_source(i));
         }
         let mut notes = replay.notes_on_file();
         // Of a file that was cut, that there are none is no wonder.
@@ -540,14 +540,19 @@ impl Loading {
         }
         let nameless = nameless(&self.profile);
         notes.extend(replay.notes_on_names(&nameless));
-        let stacks = self.profile.events.iter().flat_map(|e| e.stacks.keys());
-        let mut frames = stacks.flat_map(|stack| &stack.frames);
-        let is_nameless = |seen: &Seen| seen.in_kernel && seen.name.is_none();
+        let has_nameless = |(stack, _): (Stack, Weight)| {
+            let frames = self.profile.stacks.frames(stack);
+            let mut functions = frames.map(|frame| self.profile.functions.get(frame));
+            functions.any(|seen| seen.in_kernel && seen.name.is_none())
+        };
+        let events = &self.profile.events;
         if !replay.symbolizer.has_kernel()
             && !nameless
                 .iter()
                 .any(|one| one.in_kernel && one.percent >= 1.0)
-            && frames.any(|f| is_nameless(self.profile.functions.get(*f)))
+            && events
+                .iter()
+                .any(|event| event.stacks.iter().any(has_nameless))
         {
             notes.push(
                 "the kernel's functions have no names: by its build ID, or its release and the host's name, it was another \

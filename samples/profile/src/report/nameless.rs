@@ -11,12 +11,12 @@ pub(super) fn nameless(profile: &Profile) -> Vec<Nameless> {
     let mut all: BTreeMap<_, f64> = BTreeMap::new();
     for event in &profile.events {
         let mut of_event: BTreeMap<_, Weight> = BTreeMap::new();
-        for (stack, weight) in &event.stacks {
-            let sampled = stack.frames.first();
-            let sampled = sampled.map(|function| profile.functions.get(*function));
+        for (stack, weight) in event.stacks.iter() {
+            let sampled = profile.stacks.frames(stack).next();
+            let sampled = sampled.map(|function| profile.functions.get(function));
             if let Some(sampled) = sampled.filter(|sampled| sampled.name.is_none()) {
                 let object = (sampled.object.clone(), sampled.in_kernel);
-                of_event.entry(object).or_default().add(*weight);
+                of_event.entry(object).or_default().add(weight);
             }
         }
         for (object, weight) in of_event {

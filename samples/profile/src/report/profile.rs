@@ -7,6 +7,8 @@ use quipu_symbols::Function;
 use quipu_viewers::Unit;
 
 use super::cut_chains::CutChains;
+use super::numbered::Numbered;
+use super::stacks::{Stacks, Weights};
 
 /// The samples of a recording, added up by stack.
 ///
@@ -18,7 +20,7 @@ use super::cut_chains::CutChains;
 /// let profile = Profile::read(Path::new("perf.data"))?;
 /// for event in &profile.events {
 ///     println!("{}: {} samples, {} lost", event.name, event.total.samples, event.lost);
-///     for (function, weight) in event.hottest(&profile.functions).into_iter().take(10) {
+///     for (function, weight) in profile.hottest(event).into_iter().take(10) {
 ///         println!("{:6.2} % {} {}", weight.percent_of(event.total), function.object, function.title());
 ///     }
 /// }
@@ -33,6 +35,8 @@ pub struct Profile {
     pub events: Vec<EventProfile>,
     /// The functions that its stacks are of.
     pub functions: Functions,
+    /// The tasks and lists of functions that they are made of.
+    pub stacks: Stacks,
     /// Lines on the machine and the recording, if they are asked for.
     pub header: String,
     /// Notes for the reader: samples lost, files that are missing or replaced, chains that are cut.
@@ -57,7 +61,7 @@ pub struct EventProfile {
     /// Weight that shares are parts of: of all samples, or of those that are chosen.
     pub total: Weight,
     /// The weight of each stack.
-    pub stacks: HashMap<Stack, Weight>,
+    pub stacks: Weights,
     /// The counts of threads that had ended when they were recorded, where they were (`record -s`). One task that was
     /// counted is missing: the one that has the counters as they were opened.
     pub threads: Vec<ThreadCount>,
@@ -139,17 +143,6 @@ pub struct Task {
     pub cpu: Option<u32>,
 }
 
-/// Stack of a thread.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Stack {
-    /// The task.
-    pub task: Task,
-    /// The branch that was taken into its function, where branches are reported.
-    pub branch: Option<TakenBranch>,
-    /// Positions in [`Functions`], the innermost first.
-    pub frames: Box<[usize]>,
-}
-
 /// A branch, as far as a report has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TakenBranch {
@@ -164,8 +157,7 @@ pub struct TakenBranch {
 /// Every function that was seen, once.
 #[derive(Debug, Default)]
 pub struct Functions {
-    all: Vec<Seen>,
-    places: foldhash::HashMap<Seen, usize>,
+    all: Numbered<Seen>,
 }
 
 /// Place of an instruction in no function that has a name.
@@ -194,18 +186,18 @@ pub struct Seen {
     pub source: Option<(Arc<str>, u32)>,
 }
 
-impl EventProfile {
-    /// Returns the functions that samples hit, with the weight of each, the heaviest first.
-    pub fn hottest<'a>(&self, functions: &'a Functions) -> Vec<(&'a Seen, Weight)> {
+impl Profile {
+    /// Returns the functions that samples of an event hit, with the weight of each, the heaviest first.
+    pub fn hottest(&self, event: &EventProfile) -> Vec<(&Seen, Weight)> {
         let mut own: HashMap<usize, Weight> = HashMap::new();
-        for (stack, weight) in &self.stacks {
-            if let Some(innermost) = stack.frames.first() {
-                own.entry(*innermost).or_default().add(*weight);
+        for (stack, weight) in event.stacks.iter() {
+            if let Some(innermost) = self.stacks.frames(stack).next() {
+                own.entry(innermost).or_default().add(weight);
             }
         }
         let own = own.into_iter();
         let mut hottest: Vec<_> = own
-            .map(|(at, weight)| (functions.get(at), weight))
+            .map(|(at, weight)| (self.functions.get(at), weight))
             .collect();
         hottest.sort_by(|a, b| (b.1.period, a.0).cmp(&(a.1.period, b.0)));
         hottest
@@ -215,23 +207,17 @@ impl EventProfile {
 impl Functions {
     /// The position of a function.
     pub(crate) fn place(&mut self, seen: Seen) -> usize {
-        if let Some(place) = self.places.get(&seen) {
-            return *place;
-        }
-        let place = self.all.len();
-        self.places.insert(seen.clone(), place);
-        self.all.push(seen);
-        place
+        self.all.number(seen) as usize
     }
 
     /// Returns all in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Seen> {
-        self.all.iter()
+        self.all.all().iter()
     }
 
-    /// Returns the function at a position of [`Stack::frames`].
+    /// Returns the function at a position of [`Stacks::frames`].
     pub fn get(&self, place: usize) -> &Seen {
-        &self.all[place]
+        self.all.get(place as u32)
     }
 }
 

@@ -103,7 +103,7 @@ impl<'a> Identity<'a> {
 
 impl<'a> BranchIdentity<'a> {
     fn new(profile: &'a Profile, entry: &'a Entry<'_>, keys: &[Key]) -> Option<Self> {
-        let branch = entry.stacks.first()?.0.branch?;
+        let branch = profile.stacks.branch(entry.stacks.first()?.0)?;
         let tells = |key| keys.contains(&key);
         let from = branch.from.map(|from| profile.functions.get(from));
         let to = profile.functions.get(entry.function);

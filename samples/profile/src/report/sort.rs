@@ -3,7 +3,8 @@
 use quipu_shell::Failure;
 use quipu_shell::terminal::escaped;
 
-use super::profile::{Functions, Seen, Stack};
+use super::profile::{Profile, Seen};
+use super::stacks::Stack;
 
 /// A key, which is a column of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,10 +117,10 @@ impl Key {
     }
 
     /// Returns the text of its column for a function of a stack.
-    pub(super) fn text(self, functions: &Functions, stack: &Stack, function: usize) -> String {
-        let (task, function) = (&stack.task, functions.get(function));
-        let branch = stack.branch.as_ref();
-        let from = branch.and_then(|branch| Some(functions.get(branch.from?)));
+    pub(super) fn text(self, profile: &Profile, stack: Stack, function: usize) -> String {
+        let (task, branch) = (profile.stacks.task(stack), profile.stacks.branch(stack));
+        let function = profile.functions.get(function);
+        let from = branch.and_then(|branch| Some(profile.functions.get(branch.from?)));
         let object = |function: Option<&Seen>| {
             function.map_or("[unknown]".to_owned(), |f| f.short_object().to_owned())
         };

@@ -8,7 +8,8 @@ use hashbrown::HashTable;
 
 use crate::recording::FrameKind;
 
-use super::profile::{Stack, TakenBranch, Task, Weight};
+use super::numbered::Numbered;
+use super::profile::{TakenBranch, Task, Weight};
 
 /// Lists of functions, each once, by their numbers.
 #[derive(Debug)]
@@ -20,11 +21,8 @@ pub(super) struct FrameLists {
     hasher: RandomState,
 }
 
-impl FrameLists {
-    /// The list of no function.
-    pub(super) const EMPTY: u32 = 0;
-
-    pub(super) fn new() -> Self {
+impl Default for FrameLists {
+    fn default() -> Self {
         let mut lists = Self {
             functions: Vec::new(),
             starts: vec![0],
@@ -34,6 +32,11 @@ impl FrameLists {
         lists.number(&[]);
         lists
     }
+}
+
+impl FrameLists {
+    /// The list of no function.
+    pub(super) const EMPTY: u32 = 0;
 
     /// Returns the number of a list.
     pub(super) fn number(&mut self, list: &[u32]) -> u32 {
@@ -147,7 +150,7 @@ impl Hash for ChainMode {
 
 impl KnownChains {
     /// As many bytes of chains are known at once.
-    const MOST: usize = 16 << 20;
+    const MOST: usize = 8 << 20;
 
     /// Returns the list of functions that a chain became, and the hash of the chain.
     pub(super) fn find(&self, mode: ChainMode, words: &[u8]) -> (u64, Option<u32>) {
@@ -182,89 +185,114 @@ impl KnownChains {
     }
 }
 
-/// Tasks by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Tasks {
-    all: Vec<Task>,
-    known: HashMap<Task, u32>,
-}
-
-impl Tasks {
-    /// Returns the number of a task.
-    pub(super) fn number(&mut self, task: Task) -> u32 {
-        if let Some(number) = self.known.get(&task) {
-            return *number;
-        }
-        let number = self.all.len() as u32;
-        self.all.push(task.clone());
-        self.known.insert(task, number);
-        number
-    }
-}
-
-/// Branches by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Branches {
-    all: Vec<TakenBranch>,
-    known: HashMap<TakenBranch, u32>,
-}
-
-impl Branches {
-    /// Returns the number of a branch.
-    pub(super) fn number(&mut self, branch: TakenBranch) -> u32 {
-        *self.known.entry(branch).or_insert_with(|| {
-            self.all.push(branch);
-            (self.all.len() - 1) as u32
-        })
-    }
-}
-
 /// A stack: the numbers of its task, of the list of functions of the sampled instruction, and of that of its callers; where
 /// branches are reported, of the list of functions of a branch's target, and of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct StackKey {
+pub struct Stack {
     pub(super) task: u32,
     pub(super) leaf: u32,
     pub(super) callers: u32,
 }
 
-/// The weights of stacks.
-pub(super) type Weights = HashMap<StackKey, Weight>;
+/// The pieces that the stacks of a recording are made of, each once. Stacks of the same functions may be several, in other pieces.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    pub(super) tasks: Numbered<Task>,
+    pub(super) lists: FrameLists,
+    /// The branches, where they are reported in place of instructions.
+    pub(super) branches: Option<Numbered<TakenBranch>>,
+}
 
-/// Returns the stacks that the numbers stand for. Lists that are the same in other pieces become one.
-pub(super) fn stacks_of(
-    weights: Weights,
-    tasks: &Tasks,
-    lists: &FrameLists,
-    branches: Option<&Branches>,
-) -> std::collections::HashMap<Stack, Weight> {
-    let mut stacks = std::collections::HashMap::with_capacity(weights.len());
-    for (
-        StackKey {
-            task,
-            leaf,
-            callers,
-        },
-        weight,
-    ) in weights
-    {
-        let branch = branches.map(|branches| branches.all[callers as usize]);
-        let callers = if branch.is_some() {
-            FrameLists::EMPTY
-        } else {
-            callers
-        };
-        let (leaf, callers) = (lists.get(leaf), lists.get(callers));
-        let frames = leaf.iter().chain(callers);
-        let stack = Stack {
-            task: tasks.all[task as usize].clone(),
-            branch,
-            frames: frames.map(|function| *function as usize).collect(),
-        };
-        let sum: &mut Weight = stacks.entry(stack).or_default();
-        sum.add(weight);
+impl Stacks {
+    /// Returns the task of a stack.
+    pub fn task(&self, stack: Stack) -> &Task {
+        self.tasks.get(stack.task)
     }
-    stacks
+
+    /// Returns the branch that was taken into the function of a stack, where branches are reported.
+    pub fn branch(&self, stack: Stack) -> Option<TakenBranch> {
+        let branches = self.branches.as_ref()?;
+        Some(*branches.get(stack.callers))
+    }
+
+    /// Returns the functions of a stack as positions in [`Functions`](super::profile::Functions), the innermost first.
+    pub fn frames(&self, stack: Stack) -> impl DoubleEndedIterator<Item = usize> {
+        let callers = match self.branches {
+            Some(_) => FrameLists::EMPTY,
+            None => stack.callers,
+        };
+        let (leaf, callers) = (self.lists.get(stack.leaf), self.lists.get(callers));
+        leaf.iter().chain(callers).map(|frame| *frame as usize)
+    }
+
+    /// Returns the position of a function by its place from the outermost on.
+    pub(super) fn frame(&self, stack: Stack, from_outermost: usize) -> Option<usize> {
+        let callers = match self.branches {
+            Some(_) => FrameLists::EMPTY,
+            None => stack.callers,
+        };
+        let (leaf, callers) = (self.lists.get(stack.leaf), self.lists.get(callers));
+        let at = (leaf.len() + callers.len()).checked_sub(from_outermost + 1)?;
+        let frame = leaf.get(at).or_else(|| callers.get(at - leaf.len()))?;
+        Some(*frame as usize)
+    }
+
+    /// Returns the stack of a task with these functions, the innermost first.
+    #[cfg(test)]
+    pub(crate) fn stack(&mut self, task: Task, frames: &[usize]) -> Stack {
+        let frames: Vec<u32> = frames.iter().map(|frame| *frame as u32).collect();
+        Stack {
+            task: self.tasks.number(task),
+            leaf: self.lists.number(&frames[..1]),
+            callers: self.lists.number(&frames[1..]),
+        }
+    }
+
+    /// Leaves out what none of these stacks is made of any more. Those that stay get other numbers.
+    #[cfg(target_os = "linux")]
+    pub(super) fn shrink_to<'a>(&mut self, all: impl Iterator<Item = &'a mut Weights>) {
+        let before = std::mem::take(self);
+        for weights in all {
+            for (stack, weight) in std::mem::take(weights).iter() {
+                let stack = Stack {
+                    task: self.tasks.number(before.task(stack).clone()),
+                    leaf: self.lists.number(before.lists.get(stack.leaf)),
+                    callers: self.lists.number(before.lists.get(stack.callers)),
+                };
+                weights.add(stack, weight);
+            }
+        }
+    }
+}
+
+/// The weight of each stack.
+#[derive(Debug, Default)]
+pub struct Weights {
+    stacks: Numbered<Stack>,
+    weights: Vec<Weight>,
+}
+
+impl Weights {
+    /// Returns true if there is no stack.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// Returns all stacks with their weights.
+    pub fn iter(&self) -> impl Iterator<Item = (Stack, Weight)> {
+        let stacks = self.stacks.all().iter().copied();
+        stacks.zip(self.weights.iter().copied())
+    }
+
+    /// Adds to the weight of a stack.
+    #[inline]
+    pub(crate) fn add(&mut self, stack: Stack, weight: Weight) {
+        let number = self.stacks.number(stack) as usize;
+        match self.weights.get_mut(number) {
+            Some(known) => known.add(weight),
+            None => self.weights.push(weight),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -273,7 +301,7 @@ mod tests {
 
     #[test]
     fn lists_that_are_the_same_have_one_number() {
-        let mut lists = FrameLists::new();
+        let mut lists = FrameLists::default();
         assert_eq!(lists.number(&[]), FrameLists::EMPTY);
         let numbers: Vec<u32> = (0..1000).map(|i| lists.number(&[i, i / 2])).collect();
         for (i, number) in (0..1000).zip(numbers) {
@@ -309,20 +337,35 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_are_the_same_have_one_number() {
-        let mut tasks = Tasks::default();
-        let task = |command: &str, tid| Task {
+    fn stacks_that_are_left_keep_their_tasks_and_functions() {
+        let task = |command: &str| Task {
             command: command.into(),
             pid: None,
-            tid,
+            tid: None,
             cpu: None,
         };
-        assert_eq!(tasks.number(task("a", None)), 0);
-        assert_eq!(tasks.number(task("b", None)), 1);
-        assert_eq!(tasks.number(task("a", Some(7))), 2);
-        // By the name's text, wherever it is stored.
-        assert_eq!(tasks.number(task("a", None)), 0);
-        assert_eq!(tasks.all.len(), 3);
+        let mut stacks = Stacks::default();
+        let forgotten = stacks.stack(task("a"), &[1, 2, 3]);
+        let kept = stacks.stack(task("b"), &[4, 5]);
+        assert_ne!(forgotten, kept);
+        let mut weights = Weights::default();
+        weights.add(kept, Weight::of_sample(3));
+        weights.add(kept, Weight::of_sample(4));
+        stacks.shrink_to(std::iter::once(&mut weights));
+        let all: Vec<_> = weights.iter().collect();
+        let [(kept, weight)] = all[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!(
+            weight,
+            Weight {
+                samples: 2,
+                period: 7
+            }
+        );
+        assert_eq!(&*stacks.task(kept).command, "b");
+        assert!(stacks.frames(kept).eq([4, 5]));
+        assert_eq!(stacks.tasks.all().len(), 1);
     }
 
     #[test]

@@ -201,7 +201,7 @@ fn row(
 mod tests {
     use super::*;
     use crate::report::options::Options;
-    use crate::report::profile::{Seen, Stack, Task, Weight};
+    use crate::report::profile::{Seen, Task, Weight};
 
     /// Returns a profile of a server: long names, and an object with the longest of them that has little weight.
     fn profile() -> Profile {
@@ -247,12 +247,8 @@ mod tests {
                 tid: None,
                 cpu: None,
             };
-            let stack = Stack {
-                task,
-                branch: None,
-                frames: Box::new([place(object, name), outer]),
-            };
-            event.stacks.insert(stack, weight);
+            let stack = profile.stacks.stack(task, &[place(object, name), outer]);
+            event.stacks.add(stack, weight);
         }
         profile.events.push(event);
         profile

@@ -1,6 +1,6 @@
 //! The samples that `quipu top` shows in tests.
 
-use crate::report::{EventProfile, Profile, Seen, Stack, Task, Weight};
+use crate::report::{EventProfile, Profile, Seen, Task, Weight};
 
 /// Returns 75 ns of work, called by main and by twice as much of other, and 25 ns of malloc.
 pub(super) fn profile() -> Profile {
@@ -30,13 +30,9 @@ pub(super) fn profile() -> Profile {
             tid: None,
             cpu: None,
         };
-        let stack = Stack {
-            task,
-            branch: None,
-            frames: frames.into(),
-        };
+        let stack = profile.stacks.stack(task, &frames);
         event.total.add(Weight::of_sample(period));
-        event.stacks.insert(
+        event.stacks.add(
             stack,
             Weight {
                 samples: 256,

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::{libc, unistd};
+use quipu_shell::output::Endable;
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
 
@@ -88,14 +89,9 @@ fn leave(saved: libc::termios) {
 }
 
 /// Writes to the terminal. That it is gone is found when it is read.
-fn write(mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        match unistd::write(stdout(), bytes) {
-            Ok(len) => bytes = &bytes[len..],
-            Err(Errno::EINTR) => {}
-            Err(_) => return,
-        }
-    }
+fn write(bytes: &[u8]) {
+    let mut out = Endable(stdout().lock());
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
 /// A screen that is drawn, until it is written at once.

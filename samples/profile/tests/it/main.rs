@@ -52,7 +52,7 @@ fn samples_are_added_up_with_their_periods() {
         period: 450,
     };
     assert_eq!((&*event.name, event.lost, event.total), ("cycles", 0, all));
-    let hottest = event.hottest(&profile.functions);
+    let hottest = profile.hottest(event);
     assert_eq!(hottest.len(), 1);
     assert_eq!(
         (hottest[0].0.title(), hottest[0].1),
@@ -73,8 +73,9 @@ fn threads_without_a_name_are_called_by_their_numbers() {
     }
     writer.finish(&Features::default()).expect("a file");
     let profile = Profile::read(&path).expect("a recording");
-    let stacks = profile.events[0].stacks.keys();
-    let mut commands: Vec<_> = stacks.map(|stack| &*stack.task.command).collect();
+    let stacks = profile.events[0].stacks.iter();
+    let tasks = stacks.map(|(stack, _)| profile.stacks.task(stack));
+    let mut commands: Vec<_> = tasks.map(|task| &*task.command).collect();
     commands.sort_unstable();
     assert_eq!(commands, [":7", ":8", "swapper"]);
 }

@@ -1,12 +1,12 @@
 //! Manual pages: what clap_mangen makes of the options, and sections on examples, exit statuses, files, variables and other
 //! pages.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use clap::Command;
 use clap_mangen::Man;
+use quipu_shell::output_file;
 
 use crate::help::prose::{columns, indent, is_heading_of_examples};
 
@@ -26,7 +26,7 @@ fn write_pages(directory: &Path, command: &Command) -> io::Result<()> {
         }
     }
     let name = command.get_display_name().unwrap_or(command.get_name());
-    fs::write(directory.join(format!("{name}.1")), page(name, command)?)
+    output_file::write(&directory.join(format!("{name}.1")), page(name, command)?)
 }
 
 fn page(name: &str, command: &Command) -> io::Result<String> {

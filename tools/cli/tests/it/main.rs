@@ -6,6 +6,8 @@ mod amplifiers;
 mod compare;
 #[cfg(unix)]
 mod completions;
+#[cfg(unix)]
+mod crafted;
 mod events;
 #[cfg(all(
     target_os = "linux",

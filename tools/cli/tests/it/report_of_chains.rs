@@ -8,7 +8,7 @@ use quipu_perf_data::{EventAttr, Features, RecordedEvent, Writer};
 /// `PERF_SAMPLE_IP`, `_TID`, `_TIME` and `_CALLCHAIN`.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5;
 /// `sample_id_all`, which C numbers from the other end on big-endian machines.
-const FLAGS: u64 = if cfg!(target_endian = "big") {
+pub(super) const FLAGS: u64 = if cfg!(target_endian = "big") {
     1 << 45
 } else {
     1 << 18

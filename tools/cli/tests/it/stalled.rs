@@ -37,16 +37,33 @@ fn full_pipe() -> (TempDir, PathBuf, std::fs::File) {
     (directory, path, pipe)
 }
 
-/// Starts quipu with a full pipe as standard output.
-fn stalled(pipe: &Path, arguments: &[&str]) -> Child {
-    let out = OpenOptions::new().write(true).open(pipe);
-    Command::new(env!("CARGO_BIN_EXE_quipu"))
+/// Returns quipu with a full pipe as standard output.
+fn stalled(pipe: &Path, arguments: &[&str]) -> Command {
+    let mut quipu = Command::new(env!("CARGO_BIN_EXE_quipu"));
+    quipu
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(out.expect("it is ours"))
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts")
+        .stdout(end_of(pipe))
+        .stderr(Stdio::piped());
+    quipu
+}
+
+/// Returns the end of a pipe that is written to.
+fn end_of(pipe: &Path) -> std::fs::File {
+    let pipe = OpenOptions::new().write(true).open(pipe);
+    pipe.expect("it is ours")
+}
+
+/// Sends signals to a process, one after the other.
+fn send(signals: &[&str], child: &Child) {
+    for signal in signals {
+        // One that has ended already has no use for another.
+        let _ = Command::new("kill")
+            .args([*signal, &child.id().to_string()])
+            .stderr(Stdio::null())
+            .status();
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 fn ends(child: &mut Child) -> bool {
@@ -91,17 +108,9 @@ fn an_output_that_stalls_keeps_nothing_from_ending() {
                 skip(TEST, "SIGHUP is ignored here");
                 continue;
             }
-            let mut child = stalled(&path, arguments);
-            let pid = child.id().to_string();
+            let mut child = stalled(&path, arguments).spawn().expect("it starts");
             std::thread::sleep(Duration::from_millis(begun));
-            for signal in signals {
-                // One that has ended already has no use for another.
-                let _ = Command::new("kill")
-                    .args([*signal, pid.as_str()])
-                    .stderr(Stdio::null())
-                    .status();
-                std::thread::sleep(Duration::from_millis(200));
-            }
+            send(signals, &child);
             let ended = ends(&mut child);
             let _ = child.kill();
             let output = child.wait_with_output().expect("it ended");
@@ -114,6 +123,33 @@ fn an_output_that_stalls_keeps_nothing_from_ending() {
             }
         }
         assert!(stalls > 0, "{arguments:?}: nothing stalled");
+    }
+}
+
+/// Neither do messages that nothing reads, nor what is printed by a command that measures nothing.
+#[test]
+fn messages_and_lists_that_stall_keep_nothing_from_ending() {
+    let (_directory, path, _reader) = full_pipe();
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("perf.data").display().to_string();
+    let record = ["record", "-o", &file, "-e", "cpu-clock", "sleep", "100"];
+    let compare = ["compare", "--time", "100", "sleep 0.1", "sleep 0.2"];
+    let list = ["list", "all"];
+    for arguments in [&record[..], &compare, &list] {
+        for signals in [&["-TERM"][..], &["-INT", "-INT"]] {
+            let mut command = stalled(&path, arguments);
+            if arguments[0] != "list" {
+                // Messages for a workflow are written to a pipe too.
+                command.env("GITHUB_ACTIONS", "true").stderr(end_of(&path));
+            }
+            let mut child = command.spawn().expect("it starts");
+            std::thread::sleep(Duration::from_millis(500));
+            send(signals, &child);
+            let ended = ends(&mut child);
+            let _ = child.kill();
+            let _ = child.wait();
+            assert!(ended, "{arguments:?} {signals:?}");
+        }
     }
 }
 

@@ -126,8 +126,8 @@ struct Counts {
     /// Events by the ids of their counters.
     by_id: HashMap<u64, usize>,
     /// The counts of each event, and those of the round before.
-    now: Vec<Vec<StatCount>>,
-    before: Vec<Vec<StatCount>>,
+    now: Vec<BTreeMap<CounterPlace, StatCount>>,
+    before: Vec<BTreeMap<CounterPlace, StatCount>>,
     /// Seconds to the round before.
     last: f64,
 }
@@ -142,8 +142,8 @@ impl Counts {
             cpus: Vec::new(),
             events: events.iter().map(counted).collect(),
             by_id: ids.collect(),
-            now: vec![Vec::new(); events.len()],
-            before: vec![Vec::new(); events.len()],
+            now: vec![BTreeMap::new(); events.len()],
+            before: vec![BTreeMap::new(); events.len()],
             last: 0.0,
         }
     }
@@ -166,11 +166,7 @@ impl Counts {
             }
             StatRecord::Count(count) => {
                 if let Some(event) = event(count.id) {
-                    let counts = &mut self.now[event];
-                    match counts.binary_search_by_key(&place(&count), place) {
-                        Ok(at) => counts[at] = count,
-                        Err(at) => counts.insert(at, count),
-                    }
+                    self.now[event].insert((count.cpu, count.thread), count);
                 }
             }
             _ => {}
@@ -229,16 +225,15 @@ impl Counts {
         let places = lines::places(parts, aggregation);
         let mut rows = Vec::new();
         for (event, now) in self.now.iter().enumerate() {
-            let readings = now.iter().map(|count| {
-                let before = &self.before[event];
-                let known = before.binary_search_by_key(&place(count), place);
-                let before = known.map_or(StatCount::default(), |at| before[at]);
+            let readings = now.iter().map(|(place, count)| {
+                let before = self.before[event].get(place).copied();
+                let before = before.unwrap_or_default();
                 let reading = Reading::new(
                     count.value.saturating_sub(before.value),
                     count.enabled.saturating_sub(before.enabled),
                     count.running.saturating_sub(before.running),
                 );
-                let part = self.part(place(count));
+                let part = self.part(*place);
                 (aggregation.id(&part), part, reading)
             });
             let readings: Vec<_> = readings.collect();
@@ -261,10 +256,21 @@ impl Counts {
             }
         }
         sort_by_large_places(&mut rows, |row| row);
-        metrics::attach(&mut rows, seconds - self.last);
+        metrics::attach(&mut rows, self.divisor(seconds - self.last));
         self.last = seconds;
         self.before.clone_from(&self.now);
         rows
+    }
+
+    /// Returns the seconds by which counts of an interval are divided; 0 if it is too short for that: a file does not say how
+    /// long a read took, and only the last interval is shorter than what was asked for.
+    fn divisor(&self, seconds: f64) -> f64 {
+        let asked = self.config.interval as f64 * 1e-3;
+        let shortest = (asked / 100.0).max(1e-3).min(asked / 2.0);
+        match seconds < shortest {
+            true => 0.0,
+            false => seconds,
+        }
     }
 
     fn part(&self, (cpu, thread): CounterPlace) -> Part {
@@ -274,11 +280,6 @@ impl Counts {
         part.thread = thread.filter(|id| *id >= 0);
         part
     }
-}
-
-/// Returns the place of a counter.
-fn place(count: &StatCount) -> CounterPlace {
-    (count.cpu, count.thread)
 }
 
 /// Returns an event as rows have it.
@@ -335,6 +336,26 @@ fn topology(features: &Features) -> BTreeMap<u32, CpuPosition> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_an_interval_may_be_too_short_to_divide_by() {
+        for (interval, seconds, expected) in [
+            (200, 42e-6, 0.0),
+            (200, 1.9e-3, 0.0),
+            (200, 2.1e-3, 2.1e-3),
+            (10, 0.9e-3, 0.0),
+            (1, 0.9e-3, 0.9e-3),
+            (1, 0.4e-3, 0.0),
+            // The whole run.
+            (0, 42e-6, 42e-6),
+        ] {
+            let counts = Counts {
+                config: StatConfig::new(1, interval),
+                ..Counts::of(&[])
+            };
+            assert_eq!(counts.divisor(seconds), expected, "{interval} {seconds}");
+        }
+    }
 
     #[test]
     fn numbers_of_units_are_those_of_the_version_that_wrote_them() {

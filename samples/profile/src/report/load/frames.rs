@@ -131,13 +131,13 @@ impl Loading {
             // out of it: then with the call into the mode that is.
             if at > 0 || frame.owner != own {
                 let functions = self.functions_at(replay, frame.owner, frame.of_call());
-                callers.extend_from_slice(self.lists.get(functions));
+                callers.extend_from_slice(self.profile.stacks.lists.get(functions));
             }
             if cuts.contains(&at) {
                 callers.push(self.profile.functions.place(Seen::cut()) as u32);
             }
         }
-        let list = self.lists.number(&callers);
+        let list = self.profile.stacks.lists.number(&callers);
         (self.chain, self.callers, self.cuts) = (chain, callers, cuts);
         list
     }
@@ -146,7 +146,7 @@ impl Loading {
     fn leaf_at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> u32 {
         let list = self.functions_at(replay, owner, address);
         let functions: &mut Functions = &mut self.profile.functions;
-        let [only] = *self.lists.get(list) else {
+        let [only] = *self.profile.stacks.lists.get(list) else {
             return list;
         };
         let seen = functions.get(only as usize);
@@ -155,7 +155,7 @@ impl Loading {
         }
         let at = Some(Instruction::InMemory(address));
         let apart = functions.place(Seen { at, ..seen.clone() }) as u32;
-        self.lists.number(&[apart])
+        self.profile.stacks.lists.number(&[apart])
     }
 
     /// Returns the list of the functions at an address.
@@ -209,7 +209,7 @@ impl Loading {
                 functions.place(Seen::new(function, at, in_kernel)) as u32
             })
             .collect();
-        let list = self.lists.number(&places);
+        let list = self.profile.stacks.lists.number(&places);
         if let Some(id) = id {
             self.by_id.insert(id, list);
         }

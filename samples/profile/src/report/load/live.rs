@@ -1,7 +1,9 @@
 //! Samples that are added up as they are taken.
 
+use std::mem;
+
 use super::super::profile::Profile;
-use super::super::stacks::{FrameLists, KnownChains, Tasks, stacks_of};
+use super::super::stacks::KnownChains;
 use super::Loading;
 
 /// As many lists of functions have numbers at once.
@@ -14,14 +16,16 @@ impl Loading {
     pub(crate) fn gather(&mut self) {
         for (event, of_event) in self.profile.events.iter_mut().zip(&mut self.events) {
             let weights = of_event.gather(event);
-            for (stack, mut weight) in stacks_of(weights, &self.tasks, &self.lists, None) {
+            for (stack, mut weight) in weights.iter() {
                 weight.samples *= PARTS;
-                event.stacks.entry(stack).or_default().add(weight);
+                event.stacks.add(stack, weight);
             }
         }
-        if self.lists.len() > MOST_LISTS {
-            self.lists = FrameLists::new();
-            self.tasks = Tasks::default();
+        if self.profile.stacks.lists.len() > MOST_LISTS {
+            let events = self.profile.events.iter_mut();
+            self.profile
+                .stacks
+                .shrink_to(events.map(|event| &mut event.stacks));
             self.chains = KnownChains::default();
             self.by_thread.clear();
             self.known.clear();
@@ -40,10 +44,12 @@ impl Loading {
         for event in &mut self.profile.events {
             event.total.age(zero);
             let least = event.total.least_remembered();
-            event.stacks.retain(|_, weight| {
+            for (stack, mut weight) in mem::take(&mut event.stacks).iter() {
                 weight.age(zero);
-                weight.period >= least
-            });
+                if weight.period >= least {
+                    event.stacks.add(stack, weight);
+                }
+            }
         }
     }
 }

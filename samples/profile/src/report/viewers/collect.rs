@@ -19,7 +19,7 @@ use quipu_shell::terminal::escaped;
 
 use super::super::load::Loading;
 use super::super::profile::{Profile, Seen};
-use super::super::stacks::StackKey;
+use super::super::stacks::Stack;
 use super::super::unit::unit;
 
 /// State of reading: that of a report, and each sample.
@@ -39,7 +39,7 @@ pub(super) struct Collect {
     tracepoint_of: Vec<Option<u64>>,
     places: Places,
     /// The events, stacks and weights of one sample, kept for their memory.
-    counted: Vec<(usize, StackKey, u64)>,
+    counted: Vec<(usize, Stack, u64)>,
 }
 
 impl Visit for Collect {
@@ -188,7 +188,7 @@ impl Collect {
         place
     }
 
-    fn stack(&mut self, key: StackKey) -> Option<StackId> {
+    fn stack(&mut self, key: Stack) -> Option<StackId> {
         let (loading, recording) = (&self.loading, &mut self.recording);
         let known = self.stacks.entry((key.leaf, key.callers));
         *known.or_insert_with(|| recording.stacks.push_all(loading.frames_of(key).rev()))
