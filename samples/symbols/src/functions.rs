@@ -57,7 +57,7 @@ struct Sections<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>> 
     endian: Endianness,
     data: R,
     table: SectionTable<'data, Elf, R>,
-    /// Where functions begin, as far as that was asked for.
+    /// Addresses at which functions begin, once they were asked for.
     starts: OnceCell<Vec<u64>>,
 }
 

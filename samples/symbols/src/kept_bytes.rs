@@ -2,29 +2,21 @@
 //! grows little, and whatever it says is checked when it is read: who gives a file may have written anything.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use lzma_rust2::{XzOptions, XzReader, XzWriter};
 
 use crate::kept::{Frame, KeptFile, KeptNames, MOST_FRAMES, Place, Symbol, Table};
 use crate::kept_rules;
 use crate::locate::Doubt;
 use crate::mapped_file::{FileIdentity, MappedFile};
 use crate::no_names::NoNames;
-use crate::packed::{Input, Output};
+use crate::packed::{self, Input, Output};
 
 /// The version of the form.
 const VERSION: u8 = 2;
-/// It takes half a second for the names of a system that compiles for half a minute, and a third less room than RFC 1951.
-const PRESET: u32 = 3;
-/// Memory in KiB that decompressing may take: presets up to this one ask for 4 MiB.
-const MOST_MEMORY: u32 = 16 << 10;
 /// No more is decompressed.
 const LONGEST: usize = 64 << 20;
-/// Compressed names are longer than one byte in so many.
-const MOST_COMPRESSED: usize = 64;
 
 /// The doubts by their numbers.
 const DOUBTS: [Doubt; 3] = [Doubt::OtherDevice, Doubt::Changed, Doubt::OtherMachine];
@@ -32,7 +24,7 @@ const DOUBTS: [Doubt; 3] = [Doubt::OtherDevice, Doubt::Changed, Doubt::OtherMach
 impl KeptNames {
     /// Returns them as bytes, which [`read`](Self::read) reads.
     pub fn to_bytes(&self) -> Vec<u8> {
-        compressed(&Renumbered::of(self).columns())
+        packed::compress(&Renumbered::of(self).columns(), vec![VERSION])
     }
 
     /// Reads names that were kept; `None` if the bytes make no sense.
@@ -40,22 +32,8 @@ impl KeptNames {
         let (VERSION, compressed) = bytes.split_first().map(|(v, rest)| (*v, rest))? else {
             return None;
         };
-        let most = LONGEST.min(compressed.len().saturating_mul(MOST_COMPRESSED));
-        let mut columns = Vec::new();
-        let input = XzReader::new_mem_limit(compressed, false, MOST_MEMORY);
-        input.take(most as u64 + 1).read_to_end(&mut columns).ok()?;
-        (columns.len() <= most).then(|| from_columns(&columns))?
+        from_columns(&packed::decompress(compressed, LONGEST)?)
     }
-}
-
-fn compressed(columns: &[u8]) -> Vec<u8> {
-    let out = XzWriter::new(vec![VERSION], XzOptions::with_preset(PRESET));
-    let written = out.and_then(|mut out| {
-        out.write_all(columns)?;
-        out.finish()
-    });
-    // Memory is always written to.
-    written.unwrap_or_default()
 }
 
 /// Names in the order of their addresses, in which most numbers follow from those before.
@@ -560,16 +538,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn little_that_is_decompressed_to_much_is_refused() {
-        let bomb = compressed(&vec![0; 32 << 20]);
-        let allocated = allocation_counter::measure(|| {
-            assert!(KeptNames::read(&bomb).is_none());
-        });
-        let most = 4 * (MOST_COMPRESSED * bomb.len()) as u64 + (u64::from(MOST_MEMORY) << 10);
-        assert!(allocated.bytes_max < most, "{allocated:?}");
     }
 
     #[test]

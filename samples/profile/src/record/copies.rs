@@ -26,7 +26,7 @@ use crate::recording::identity_of;
 /// The longest copy, in bytes, and the most of all. Of a longer file what its names are read from is copied.
 const LONGEST: u64 = 64 << 20;
 const MOST: u64 = 256 << 20;
-/// The same for files that are at their paths, and may be deleted.
+/// The longest copy of a file that is at its path and may be deleted, and the most of all of these.
 const LONGEST_DELETABLE: u64 = 8 << 20;
 const MOST_DELETABLE: u64 = 32 << 20;
 /// A copy counts as so many bytes at least: each takes a descriptor.
