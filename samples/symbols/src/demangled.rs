@@ -7,7 +7,7 @@ use cpp_demangle::DemangleWrite;
 /// Longer names than this stay as they are: a few bytes of a hostile one can stand for gigabytes.
 const LONGEST: usize = 16 << 10;
 /// As many ends of lists in a name are tried.
-const MOST_ENDS: usize = 64;
+const MOST_ENDS: usize = 8;
 
 /// Returns the readable form of a mangled Rust or C++ name, without the hash of Rust's; any other name as it is.
 pub fn demangle(name: &str) -> Cow<'_, str> {
