@@ -13,6 +13,8 @@ mod elf_symbol;
 #[cfg(feature = "names")]
 mod ifunc;
 #[cfg(feature = "names")]
+mod mini_debug;
+#[cfg(feature = "names")]
 mod names;
 #[cfg(feature = "names")]
 mod native;

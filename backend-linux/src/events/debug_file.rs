@@ -1,5 +1,6 @@
 //! The debug information of a file that lies apart from it (GDB's manual, "Debugging Information in Separate Files").
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Result, Seek};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,7 +31,8 @@ pub(super) fn opened<'data, R: ReadRef<'data>>(
         };
         is_it.then_some(apart)
     };
-    let mut places = places(path, id, link.map(|(name, _)| name)).into_iter();
+    let name = link.map(|(name, _)| name);
+    let mut places = places(path, id, name, quipu_environment::variable).into_iter();
     places.find_map(opened)
 }
 
@@ -54,13 +56,30 @@ fn checksum(file: &mut File) -> Result<u32> {
     Ok(checksum.finalize())
 }
 
-/// Returns where the debug information of a file may lie.
-fn places(path: &Path, id: Option<&[u8]>, link: Option<&[u8]>) -> Vec<PathBuf> {
+/// Returns where the debug information of a file may lie, with these variables of the environment: where distributions put
+/// it, in the caches of perf and of debuginfod's clients, and where the file links to.
+fn places(
+    path: &Path,
+    id: Option<&[u8]>,
+    link: Option<&[u8]>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Vec<PathBuf> {
     let debug = Path::new("/usr/lib/debug");
+    let directory = |name| {
+        let path = PathBuf::from(variable(name)?);
+        path.is_absolute().then_some(path)
+    };
     let mut places = Vec::new();
     if let Some([first, rest @ ..]) = id {
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         places.push(debug.join(format!(".build-id/{first:02x}/{rest}.debug")));
+        let home = directory("HOME");
+        let of_perf = |home: &PathBuf| home.join(format!(".debug/.build-id/{first:02x}/{rest}/debug"));
+        places.extend(home.as_ref().map(of_perf));
+        let caches = directory("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
+        let of_clients = directory("DEBUGINFOD_CACHE_PATH")
+            .or_else(|| Some(caches?.join("debuginfod_client")));
+        places.extend(of_clients.map(|cache| cache.join(format!("{first:02x}{rest}/debuginfo"))));
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(name) = link
@@ -85,13 +104,16 @@ mod tests {
         let here = std::env::current_dir().expect("a directory");
         let relative: PathBuf = here.components().skip(1).map(|_| "..").collect();
         let relative = relative.join(own.strip_prefix("/").expect("a whole path"));
-        let places = |path: &Path| places(path, Some(&[0xab, 0xcd]), Some(b"x.debug"));
+        let home = |name: &str| (name == "HOME").then(|| "/home/x".into());
+        let places = |path: &Path| places(path, Some(&[0xab, 0xcd]), Some(b"x.debug"), home);
         assert_eq!(places(&relative), places(&own));
         let directory = own.canonicalize().expect("it is there");
         let directory = directory.parent().expect("a directory").to_owned();
         let rooted = directory.strip_prefix("/").expect("a whole path");
         let expected = [
             PathBuf::from("/usr/lib/debug/.build-id/ab/cd.debug"),
+            PathBuf::from("/home/x/.debug/.build-id/ab/cd/debug"),
+            PathBuf::from("/home/x/.cache/debuginfod_client/abcd/debuginfo"),
             directory.join("x.debug"),
             directory.join(".debug/x.debug"),
             Path::new("/usr/lib/debug").join(rooted).join("x.debug"),

@@ -16,6 +16,7 @@ use quipu_hal::{Error, ErrorKind, Result};
 
 use super::debug_file;
 use super::ifunc::Code;
+use super::mini_debug;
 use crate::machine::hint::did_you_mean;
 use crate::machine::kernel_file;
 
@@ -69,7 +70,7 @@ pub(crate) fn located(object: &Path) -> PathBuf {
 /// stand there (mangled).
 ///
 /// Of several versions of a function the default one is meant; the name of another ends like `@GLIBC_2.2.5`. Names of a file
-/// that is stripped are looked up in its debug information, by its build ID or link.
+/// that is stripped are looked up in what it has kept of them, and in its debug information, by its build ID or link.
 ///
 /// # Errors
 /// [`UnsupportedEvent`](ErrorKind::UnsupportedEvent) when the file is not there or has no such
@@ -253,19 +254,26 @@ fn functions_of<'data, R: ReadRef<'data>>(file: &object::File<'data, R>) -> Vec<
     }
 }
 
-/// Returns the functions in the debug information of a file that lies apart.
+/// Returns the functions that a file has kept when it was stripped, and those in its debug information that lies apart.
 ///
-/// `quipu-symbols` does this for reports, with caches and compressed tables too. A backend knows nothing of it: who counts
-/// would have to build what reads DWARF, demangles and decompresses.
+/// `quipu-symbols` finds these for reports, and those of Go's runtime and of servers of debug information. A backend knows
+/// nothing of it: who counts would have to build what reads DWARF and demangles.
 fn functions_apart<'data, R: ReadRef<'data>>(
     path: &Path,
     file: &object::File<'data, R>,
 ) -> Vec<Function> {
-    let Some(apart) = debug_file::opened(path, file) else {
-        return Vec::new();
-    };
-    let cache = ReadCache::new(apart);
-    object::File::parse(&cache).map_or_else(|_| Vec::new(), |apart| functions_of(&apart))
+    let mut functions = Vec::new();
+    if let Some(kept) = mini_debug::decompressed(file)
+        && let Ok(kept) = object::File::parse(&*kept)
+    {
+        functions = functions_of(&kept);
+    }
+    if let Some(apart) = debug_file::opened(path, file)
+        && let Ok(apart) = object::File::parse(&ReadCache::new(apart))
+    {
+        functions.extend(functions_of(&apart));
+    }
+    functions
 }
 
 fn functions_in<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Vec<Function>

@@ -6,6 +6,8 @@ use cpp_demangle::DemangleWrite;
 
 /// Longer names than this stay as they are: a few bytes of a hostile one can stand for gigabytes.
 const LONGEST: usize = 16 << 10;
+/// As many ends of lists in a name are tried.
+const MOST_ENDS: usize = 8;
 
 /// Returns the readable form of a mangled Rust or C++ name, without the hash of Rust's; any other name as it is.
 pub fn demangle(name: &str) -> Cow<'_, str> {
@@ -29,34 +31,54 @@ pub(crate) fn demangle_as(name: &str, style: Style) -> Cow<'_, str> {
     if style == Style::Raw {
         return Cow::Borrowed(name);
     }
+    // The version of a symbol, and `@plt`, are none of the language's.
+    if name.starts_with("_Z")
+        && let Some(at) = name.find('@')
+    {
+        let (name, rest) = name.split_at(at);
+        return Cow::Owned(demangle_as(name, style).into_owned() + rest);
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return Cow::Owned(format!("{rust:#}"));
     }
-    // Compilers append `.part.0`, `.cold` and the like, which the demangler takes along.
-    if name.starts_with("_Z") && name.len() <= LONGEST {
-        let mut out = Limited(String::new());
-        let readable = cpp_demangle::BorrowedSymbol::new(name.as_bytes())
-            .ok()
-            .and_then(|symbol| {
-                let options = cpp_demangle::DemangleOptions::new();
-                let options = match style {
-                    Style::Whole | Style::Raw => options,
-                    Style::Short => options.no_params().no_return_type(),
-                };
-                symbol.structured_demangle(&mut out, &options).ok()
-            });
-        if readable.is_some() {
-            let mut name = with_literal_operators(without_empty_packs(out.0));
-            // The demangler leaves that of functions in functions.
-            while style == Style::Short
-                && let Some(rest) = name.strip_suffix(" const")
-            {
-                name.truncate(rest.len());
-            }
-            return Cow::Owned(name);
-        }
+    match cpp(name, style).or_else(|| cpp_without_signature(name)) {
+        Some(readable) => Cow::Owned(readable),
+        None => Cow::Borrowed(name),
     }
-    Cow::Borrowed(name)
+}
+
+/// Returns the readable form of a name of C++.
+fn cpp(name: &str, style: Style) -> Option<String> {
+    // Compilers append `.part.0`, `.cold` and the like, which the demangler takes along.
+    if !name.starts_with("_Z") || name.len() > LONGEST {
+        return None;
+    }
+    let symbol = cpp_demangle::BorrowedSymbol::new(name.as_bytes()).ok()?;
+    let options = cpp_demangle::DemangleOptions::new();
+    let options = match style {
+        Style::Whole | Style::Raw => options,
+        Style::Short => options.no_params().no_return_type(),
+    };
+    let mut out = Limited(String::new());
+    symbol.structured_demangle(&mut out, &options).ok()?;
+    let mut name = with_literal_operators(without_empty_packs(out.0));
+    // The demangler leaves that of functions in functions.
+    while style == Style::Short
+        && let Some(rest) = name.strip_suffix(" const")
+    {
+        name.truncate(rest.len());
+    }
+    Some(name)
+}
+
+/// Returns the readable form of an instance of a template whose types of results or parameters the demangler cannot read, as those
+/// of `std::swap` (`enable_if` of a value of another template): without them.
+fn cpp_without_signature(name: &str) -> Option<String> {
+    let name = name.split('.').next()?;
+    let ends = name.match_indices('E').map(|(at, _)| &name[..=at]);
+    // Followed by a result and no parameters, the shortest that is a whole name.
+    let mut ends = ends.take(MOST_ENDS).map(|name| format!("{name}vv"));
+    ends.find_map(|name| cpp(&name, Style::Short))
 }
 
 /// Takes out the commas that the demangler leaves before packs of no types, as in `tuple<int, >`.
@@ -113,6 +135,17 @@ mod tests {
                 "std::vector<int, std::allocator<int> >::push_back(int const&)",
             ),
             ("_ZN3foo3barEv.part.0", "foo::bar() [clone .part.0]"),
+            (
+                "_ZNSo3putEc@@GLIBCXX_3.4",
+                "std::ostream::put(char)@@GLIBCXX_3.4",
+            ),
+            ("_ZN3foo3barEv@plt", "foo::bar()@plt"),
+            (
+                "_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS4_E\
+                 St18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_",
+                "std::swap<int>",
+            ),
+            ("memcpy@@GLIBC_2.14", "memcpy@@GLIBC_2.14"),
             ("qsort", "qsort"),
             ("_Z9nowhere", "_Z9nowhere"),
             ("", ""),

@@ -226,7 +226,7 @@ where
         })
         .collect();
     Some(ElfImage {
-        functions: file.as_ref().and_then(functions_of).unwrap_or_default(),
+        functions: functions_of::<Elf, R>(data).unwrap_or_default(),
         stubs: file.as_ref().and_then(stubs_of).unwrap_or_default(),
         segments,
         build_id: build_id::<Elf, R>(data),

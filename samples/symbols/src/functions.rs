@@ -1,18 +1,22 @@
 //! Functions of ELF files: their symbol tables, those that are compressed (MiniDebugInfo), and that of Go's runtime.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::io::Read;
 
+use gimli::{BaseAddresses, EhFrameHdr, Pointer, RunTimeEndian};
 use lzma_rust2::XzReader;
 use object::elf::{
     EM_ARM, SHF_EXECINSTR, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_WEAK, STT_FUNC,
     STT_GNU_IFUNC, STT_NOTYPE,
 };
-use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym};
-use object::read::{Object, ObjectSection, ReadRef};
+use object::pod::slice_from_all_bytes;
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, SectionIndex};
 
 use crate::go;
-use crate::section::MOST_COMPRESSED;
+use crate::section::{self, MOST_COMPRESSED};
 use crate::table::{Extent, SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
@@ -22,34 +26,110 @@ const MOST_MEMORY: u32 = 80 << 10;
 
 /// Returns the functions of the table for debugging; where there is none, those of the table for linking, and what is
 /// kept of the one for debugging in another form.
-pub(crate) fn functions_of<'data, Elf, R>(file: &ElfFile<'data, Elf, R>) -> Option<SymbolTable>
+pub(crate) fn functions_of<'data, Elf, R>(data: R) -> Option<SymbolTable>
 where
     Elf: FileHeader<Endian = Endianness>,
     R: ReadRef<'data>,
 {
+    let file = Sections::<Elf, R>::of(data)?;
     let mut builder = TableBuilder::default();
-    let for_debugging = add_table(file, SHT_SYMTAB, &mut builder)?;
+    let for_debugging = add_table(&file, SHT_SYMTAB, &mut builder)?;
     if !for_debugging {
-        add_table(file, SHT_DYNSYM, &mut builder)?;
-        let small = section(file, &[".gnu_debugdata"]).and_then(decompressed);
-        if let Some(small) = small
-            && let Ok(small) = ElfFile::<Elf, &[u8]>::parse(&*small)
+        add_table(&file, SHT_DYNSYM, &mut builder)?;
+        let small = file.bytes_of(&[".gnu_debugdata"]);
+        if let Some(small) = small.and_then(|small| decompressed(&small))
+            && let Some(small) = Sections::<Elf, &[u8]>::of(&small)
         {
             add_table(&small, SHT_SYMTAB, &mut builder)?;
         }
-        if let Some(table) = section(file, &go::TABLE) {
-            let text = file
-                .section_by_name(".text")
-                .map_or(0, |text| text.address());
-            go::add_functions(table, text, &mut builder);
+        if let Some(table) = file.bytes_of(&go::TABLE) {
+            let text = file.named(".text");
+            let text = text.map_or(0, |text| text.sh_addr(file.endian).into());
+            go::add_functions(&table, text, &mut builder);
         }
     }
     Some(builder.build())
 }
 
+/// The sections of a file.
+struct Sections<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>> {
+    header: &'data Elf,
+    endian: Endianness,
+    data: R,
+    table: SectionTable<'data, Elf, R>,
+    /// Addresses at which functions begin, once they were asked for.
+    starts: OnceCell<Vec<u64>>,
+}
+
+impl<'data, Elf, R> Sections<'data, Elf, R>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    fn of(data: R) -> Option<Self> {
+        let header = Elf::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let table = header.sections(endian, data).ok()?;
+        Some(Self {
+            header,
+            endian,
+            data,
+            table,
+            starts: OnceCell::new(),
+        })
+    }
+
+    fn named(&self, name: &str) -> Option<&'data Elf::SectionHeader> {
+        let found = self.table.section_by_name(self.endian, name.as_bytes());
+        found.map(|(_, section)| section)
+    }
+
+    /// Returns the bytes of the first section that the file has of these names.
+    fn bytes_of(&self, names: &[&str]) -> Option<Cow<'data, [u8]>> {
+        let named = names.iter().find_map(|name| self.named(name))?;
+        self.bytes(named).filter(|bytes| !bytes.is_empty())
+    }
+
+    /// Returns the bytes of a section, decompressed where it is compressed: eu-elfcompress(1) does so with tables of symbols too.
+    fn bytes(&self, section: &'data Elf::SectionHeader) -> Option<Cow<'data, [u8]>> {
+        section::bytes_of(section, self.endian, self.data)
+    }
+
+    /// Returns where the first function begins behind an address that call frame information describes.
+    fn next_start(&self, address: u64) -> Option<u64> {
+        let starts = self
+            .starts
+            .get_or_init(|| self.starts_of_frames().unwrap_or_default());
+        starts
+            .get(starts.partition_point(|start| *start <= address))
+            .copied()
+    }
+
+    /// Reads `.eh_frame_hdr` (Linux Standard Base, "Exception Frames"), which is sorted.
+    fn starts_of_frames(&self) -> Option<Vec<u64>> {
+        let section = self.named(".eh_frame_hdr")?;
+        let bytes = self.bytes(section)?;
+        let endian = match self.endian {
+            Endianness::Little => RunTimeEndian::Little,
+            Endianness::Big => RunTimeEndian::Big,
+        };
+        let bases = BaseAddresses::default().set_eh_frame_hdr(section.sh_addr(self.endian).into());
+        let address_size = if self.header.is_type_64() { 8 } else { 4 };
+        let header = EhFrameHdr::new(&bytes, endian).parse(&bases, address_size);
+        let header = header.ok()?;
+        let table = header.table()?;
+        let mut rows = table.iter(&bases);
+        let mut starts = Vec::new();
+        while let Ok(Some((Pointer::Direct(start), _))) = rows.next() {
+            starts.push(start);
+        }
+        Some(starts)
+    }
+}
+
 /// Adds the functions of one kind of table; returns true if there are some.
 fn add_table<'data, Elf, R>(
-    file: &ElfFile<'data, Elf, R>,
+    file: &Sections<'data, Elf, R>,
     kind: object::elf::SectionType,
     builder: &mut TableBuilder,
 ) -> Option<bool>
@@ -57,9 +137,8 @@ where
     Elf: FileHeader<Endian = Endianness>,
     R: ReadRef<'data>,
 {
-    let (endian, data) = (file.endian(), file.data());
-    let sections = file.elf_section_table();
-    let is_arm = file.elf_header().e_machine(endian) == EM_ARM;
+    let (endian, sections) = (file.endian, &file.table);
+    let is_arm = file.header.e_machine(endian) == EM_ARM;
     // A file has one of each kind (System V ABI, "Sections"). Many that lie over the same bytes would
     // be those bytes many times.
     let Some(section) = sections.iter().find(|s| s.sh_type(endian) == kind) else {
@@ -71,8 +150,9 @@ where
     if size.max(strings_size) > LONGEST_TABLE {
         return None;
     }
-    let entries = section.data_as_array::<Elf::Sym, _>(endian, data).ok()?;
-    let strings = strings.data(endian, data).ok()?;
+    let entries = file.bytes(section)?;
+    let entries = slice_from_all_bytes::<Elf::Sym>(&entries).ok()?;
+    let strings = &*file.bytes(strings)?;
     let mut kept = None;
     for symbol in entries {
         let index = symbol.st_shndx(endian);
@@ -96,6 +176,9 @@ where
             0 => Extent::ToNext(home.map_or(0, |home| {
                 let end = home.sh_addr(endian).into();
                 let end: u64 = end.saturating_add(home.sh_size(endian).into());
+                // Functions that are not for linking lie in between.
+                let next = (kind == SHT_DYNSYM).then(|| file.next_start(start));
+                let end = next.flatten().map_or(end, |next| next.min(end));
                 end.saturating_sub(start)
             })),
             len => Extent::Known(len),
@@ -109,16 +192,6 @@ where
         builder.add_named(start, extent, 4 * typed + binding, from);
     }
     Some(kept.is_some())
-}
-
-/// Returns the bytes of the first section that the file has of these names.
-fn section<'data, Elf, R>(file: &ElfFile<'data, Elf, R>, names: &[&str]) -> Option<&'data [u8]>
-where
-    Elf: FileHeader<Endian = Endianness>,
-    R: ReadRef<'data>,
-{
-    let named = names.iter().find_map(|name| file.section_by_name(name))?;
-    named.data().ok().filter(|data| !data.is_empty())
 }
 
 /// Decompresses the ELF file of symbols that GDB calls MiniDebugInfo.

@@ -1,6 +1,7 @@
 //! Functions of just-in-time compilers: `/tmp/perf-PID.map`
 //! (`tools/perf/Documentation/jit-interface.txt`).
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -94,9 +95,9 @@ fn other_user(_: &std::fs::Metadata, _: Option<u32>) -> Option<u32> {
 }
 
 /// Reads lines of start, length and name, the numbers in hexadecimal, as long as they come: the file may
-/// still be written.
+/// still be written. Code takes the place of what began in it before: compilers use memory again.
 fn parse(file: impl Read) -> Result<SymbolTable, LeftOut> {
-    let mut builder = TableBuilder::default();
+    let mut functions = BTreeMap::new();
     let mut lines = BufReader::new(file.take(LONGEST));
     let mut bytes = Vec::new();
     while lines.read_until(b'\n', &mut bytes)? > 0 {
@@ -105,9 +106,17 @@ fn parse(file: impl Read) -> Result<SymbolTable, LeftOut> {
             && let Some((len @ 1.., name)) = number(rest)
             && !name.is_empty()
         {
-            builder.add(start, Extent::Known(len), 0, name);
+            let end = start.saturating_add(len);
+            while let Some((&before, _)) = functions.range(start..end).next() {
+                functions.remove(&before);
+            }
+            functions.insert(start, (len, name.to_owned()));
         }
         bytes.clear();
+    }
+    let mut builder = TableBuilder::default();
+    for (start, (len, name)) in functions {
+        builder.add(start, Extent::Known(len), 0, &name);
     }
     Ok(builder.build())
 }
@@ -133,6 +142,26 @@ mod tests {
         assert_eq!(name(0x7f10), None);
         assert_eq!(name(0x801f), Some("g"));
         assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn memory_that_is_used_again_has_the_last_functions() {
+        let text = "100 40 a_function_that_was_collected\n100 20 new\n130 10 kept\n200 80 region\n\
+                    240 10 inner\n300 40 begins_in_the_next\n2f0 20 next\n";
+        let table = parse(text.as_bytes()).expect("readable");
+        let name = |address| table.find(address).map(|s| s.name);
+        let addresses = [0x110, 0x120, 0x130, 0x210, 0x240, 0x250, 0x2f0, 0x310];
+        let expected = [
+            Some("new"),
+            None,
+            Some("kept"),
+            Some("region"),
+            Some("inner"),
+            Some("region"),
+            Some("next"),
+            None,
+        ];
+        assert_eq!(addresses.map(name), expected);
     }
 
     #[test]

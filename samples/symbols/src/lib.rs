@@ -13,6 +13,7 @@ mod debug_files;
 mod debuginfod;
 mod demangled;
 mod elf;
+mod excerpt;
 mod functions;
 mod go;
 mod image;
@@ -50,6 +51,7 @@ pub use code::{Code, CodeFile, NoCode};
 pub use copies::Copies;
 pub use demangled::demangle;
 pub use elf::build_id_of;
+pub use excerpt::copy_excerpt;
 pub use image::ReadFile;
 pub use input::regular_file;
 #[cfg(target_os = "linux")]

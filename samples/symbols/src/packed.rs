@@ -1,4 +1,39 @@
-//! Numbers and texts, one after the other: numbers take as many bytes as they need (LEB128).
+//! Numbers and texts, one after the other, which are compressed: numbers take as many bytes as they need (LEB128).
+
+use std::io::{Read, Write};
+
+use lzma_rust2::{DICT_SIZE_MIN, XzOptions, XzReader, XzWriter};
+
+/// It takes half a second for the names of a system that compiles for half a minute, and a third less room than RFC 1951.
+const PRESET: u32 = 3;
+/// Memory in KiB that decompressing may take: presets up to this one ask for 4 MiB.
+const MOST_MEMORY: u32 = 16 << 10;
+/// Compressed bytes are more than one in so many.
+const MOST_COMPRESSED: usize = 64;
+
+/// Appends bytes, compressed by xz, to others.
+pub(crate) fn compress(bytes: &[u8], to: Vec<u8>) -> Vec<u8> {
+    let mut options = XzOptions::with_preset(PRESET);
+    // Both sides take memory for that.
+    let window = &mut options.lzma_options.dict_size;
+    let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    *window = len.clamp(DICT_SIZE_MIN, *window);
+    let written = XzWriter::new(to, options).and_then(|mut out| {
+        out.write_all(bytes)?;
+        out.finish()
+    });
+    // Memory is always written to.
+    written.unwrap_or_default()
+}
+
+/// Decompresses bytes; `None` if they make no sense, or are more than `longest` then.
+pub(crate) fn decompress(bytes: &[u8], longest: usize) -> Option<Vec<u8>> {
+    let most = longest.min(bytes.len().saturating_mul(MOST_COMPRESSED));
+    let mut out = Vec::new();
+    let input = XzReader::new_mem_limit(bytes, false, MOST_MEMORY);
+    input.take(most as u64 + 1).read_to_end(&mut out).ok()?;
+    (out.len() <= most).then_some(out)
+}
 
 /// Bytes that are put together.
 #[derive(Debug, Default)]
@@ -114,6 +149,37 @@ mod tests {
             Some(&numbers[..])
         );
         assert_eq!(input.number(), None);
+    }
+
+    #[test]
+    fn what_is_compressed_comes_back_whole_or_not() {
+        let numbers = (0..300_u32).map(|n| n.wrapping_mul(0x9e37_79b1) >> 20);
+        let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+        for bytes in [&bytes[..], &bytes[..5], &[]] {
+            let compressed = compress(bytes, vec![7]);
+            let (first, compressed) = compressed.split_first().expect("not empty");
+            assert_eq!(
+                (*first, decompress(compressed, 1 << 20).as_deref()),
+                (7, Some(bytes))
+            );
+            for len in 0..compressed.len() {
+                assert_eq!(decompress(&compressed[..len], 1 << 20), None, "{len}");
+            }
+        }
+        assert_eq!(
+            decompress(&compress(&bytes, Vec::new()), bytes.len() - 1),
+            None
+        );
+    }
+
+    #[test]
+    fn little_that_is_decompressed_to_much_is_refused() {
+        let bomb = compress(&vec![0; 32 << 20], Vec::new());
+        let allocated = allocation_counter::measure(|| {
+            assert_eq!(decompress(&bomb, 64 << 20), None);
+        });
+        let most = 4 * (MOST_COMPRESSED * bomb.len()) as u64 + (u64::from(MOST_MEMORY) << 10);
+        assert!(allocated.bytes_max < most, "{allocated:?}");
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Sections of ELF files, decompressed where they are compressed.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
+use object::Endianness;
+use object::elf::{ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
 use object::read::{CompressedData, CompressionFormat, File, Object, ObjectSection, ReadRef};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
@@ -35,6 +39,32 @@ fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Arc<[u8]>> {
         CompressionFormat::None => Some(data.data.into()),
         _ => decompressed(&data).map(Arc::from),
     }
+}
+
+/// Returns the bytes of a section by its header, decompressed where it is compressed.
+pub(crate) fn bytes_of<'data, S>(
+    section: &S,
+    endian: Endianness,
+    data: impl ReadRef<'data>,
+) -> Option<Cow<'data, [u8]>>
+where
+    S: SectionHeader<Endian = Endianness>,
+    S::Elf: FileHeader<Endian = Endianness>,
+{
+    let Some((header, offset, len)) = section.compression(endian, data).ok()? else {
+        return section.data(endian, data).ok().map(Cow::Borrowed);
+    };
+    let format = match header.ch_type(endian) {
+        ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    let compressed = CompressedData {
+        format,
+        data: data.read_bytes_at(offset, len).ok()?,
+        uncompressed_size: header.ch_size(endian).into(),
+    };
+    decompressed(&compressed).map(Cow::Owned)
 }
 
 /// Decompresses a section, and no more of it than the file says there is: a few kilobytes of a hostile

@@ -1,12 +1,15 @@
 //! Symbols in the order of their addresses.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use crate::demangled::{Style, demangle_as};
 
 /// No name is longer than this: what takes longer to read than to write is not what it seems.
 pub(crate) const LONGEST_NAME: usize = 64 << 10;
-/// As much of a name decides which of several for one address stays.
-const COMPARED: usize = 256;
+/// No linker folds so many functions into one.
+const MOST_ALIASES: usize = 2000;
 
 /// A function of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub(crate) struct SymbolTable {
     /// Ended by NUL; where several share their ends they are kept once.
     pub(crate) names: Vec<u8>,
     entries: Vec<SymbolRange>,
+    /// In the order of their entries.
+    aliases: Vec<Aliases>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +42,37 @@ struct SymbolRange {
     /// The entry around it that ends later, if there is one.
     around: Option<u32>,
     name: u32,
+    has_aliases: bool,
+}
+
+/// Several names of one function, of which one is chosen when it is first asked for.
+#[derive(Debug, Clone)]
+struct Aliases {
+    /// The position of their entry.
+    entry: usize,
+    names: Vec<u32>,
+    chosen: OnceLock<u32>,
+}
+
+impl Aliases {
+    /// Returns the name that perf chooses, by how it is read.
+    fn chosen(&self, names: &[u8]) -> Option<u32> {
+        if let Some(chosen) = self.chosen.get() {
+            return Some(*chosen);
+        }
+        let named = self.names.iter().take(MOST_ALIASES);
+        let named = named.filter_map(|at| Some((at, text_at(names, *at)?)));
+        let (chosen, _) =
+            named.min_by_key(|(_, name)| order_of(&demangle_as(name, Style::Short)))?;
+        Some(*self.chosen.get_or_init(|| *chosen))
+    }
+}
+
+/// Returns the order of the names of one function: those with the fewest underscores before them come first, then the longest, then
+/// the first of the file.
+fn order_of(name: &str) -> (usize, Reverse<usize>) {
+    let underscores = name.bytes().take_while(|byte| *byte == b'_').count();
+    (underscores, Reverse(name.len()))
 }
 
 /// Collects the symbols of a [`SymbolTable`] in any order.
@@ -65,7 +101,7 @@ pub(crate) enum Extent {
 }
 
 impl TableBuilder {
-    /// Adds a symbol. Of several at the same address the one with the largest `rank` stays.
+    /// Adds a symbol. Of several at the same address the one with the largest `rank` stays; of equals, perf's choice.
     pub(crate) fn add(&mut self, start: u64, extent: Extent, rank: u8, name: &str) {
         let at = self.add_names(name.as_bytes());
         self.names.push(0);
@@ -94,73 +130,112 @@ impl TableBuilder {
 
     /// Returns the table.
     pub(crate) fn build(mut self) -> SymbolTable {
-        let names = std::mem::take(&mut self.names);
-        // Stable: of equals the first of the file stays.
-        self.found.sort_by(|a, b| by_place(a, b, &names));
-        self.found.dedup_by_key(|symbol| symbol.start);
-        let starts = self.found.iter().skip(1).map(|symbol| symbol.start);
-        let nexts = starts.chain([u64::MAX]);
-        let mut entries: Vec<SymbolRange> = Vec::with_capacity(self.found.len());
-        for (symbol, next) in self.found.iter().zip(nexts) {
-            let end = match symbol.extent {
-                Extent::Known(len) => symbol.start.saturating_add(len),
-                Extent::ToNext(most) => next.min(symbol.start.saturating_add(most)),
-            };
-            let mut around = entries.len().checked_sub(1);
-            while let Some(i) = around
-                && entries[i].end <= symbol.start
-            {
-                around = entries[i].around.map(|i| i as usize);
+        // Stable: symbols of one address stay in the order of the file.
+        self.found.sort_by_key(|symbol| symbol.start);
+        let groups = || self.found.chunk_by(|a, b| a.start == b.start);
+        let mut table = SymbolTable {
+            names: self.names,
+            entries: Vec::with_capacity(groups().count()),
+            aliases: Vec::new(),
+        };
+        let mut groups = groups().peekable();
+        while let Some(group) = groups.next() {
+            let next = groups.peek().map_or(u64::MAX, |next| next[0].start);
+            match group {
+                [only] => table.push(only, next),
+                _ => table.push_one_of(group, next),
             }
-            entries.push(SymbolRange {
-                start: symbol.start,
-                end,
-                around: around.and_then(|i| u32::try_from(i).ok()),
-                name: symbol.name,
-            });
         }
-        SymbolTable { names, entries }
+        table
     }
 }
 
-/// Compares by address; of equals those that know their length come first, then the name with the fewest underscores
-/// before it, then the longest, as perf chooses (`choose_best_symbol`, `tools/perf/util/symbol.c`).
-fn by_place(a: &Found, b: &Found, names: &[u8]) -> Ordering {
-    let names = || {
-        [a, b].map(|symbol| {
-            let name = name_at(names, symbol.name, COMPARED);
-            let underscores = name.iter().take_while(|byte| **byte == b'_').count();
-            (underscores, Reverse(name.len()))
-        })
-    };
-    let known = |s: &Found| Reverse((matches!(s.extent, Extent::Known(_)), s.rank));
-    let place = a.start.cmp(&b.start);
-    place.then_with(|| known(a).cmp(&known(b))).then_with(|| {
-        let [a, b] = names();
-        a.cmp(&b)
-    })
-}
-
-/// Returns the bytes of a name, `longest` at most.
-fn name_at(names: &[u8], at: u32, longest: usize) -> &[u8] {
-    let rest = names.get(at as usize..).unwrap_or_default();
-    let rest = rest.get(..longest).unwrap_or(rest);
-    CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
+/// Returns a name, if it is one.
+fn text_at(names: &[u8], at: u32) -> Option<&str> {
+    let rest = names.get(at as usize..)?;
+    let rest = rest.get(..LONGEST_NAME).unwrap_or(rest);
+    let name = CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes);
+    let name = Some(name).filter(|name| name.len() < LONGEST_NAME)?;
+    std::str::from_utf8(name).ok()
 }
 
 impl SymbolTable {
+    /// Appends a symbol behind those that begin before it. Another one begins at `next`.
+    fn push(&mut self, symbol: &Found, next: u64) {
+        let end = match symbol.extent {
+            Extent::Known(len) => symbol.start.saturating_add(len),
+            Extent::ToNext(most) => next.min(symbol.start.saturating_add(most)),
+        };
+        let mut around = self.entries.len().checked_sub(1);
+        while let Some(i) = around
+            && self.entries[i].end <= symbol.start
+        {
+            around = self.entries[i].around.map(|i| i as usize);
+        }
+        self.entries.push(SymbolRange {
+            start: symbol.start,
+            end,
+            around: around.and_then(|i| u32::try_from(i).ok()),
+            name: symbol.name,
+            has_aliases: false,
+        });
+    }
+
+    /// Appends that of several symbols for one address which perf chooses (`choose_best_symbol`, `tools/perf/util/symbol.c`): of
+    /// those that know their length, or come last, the one with the largest rank, and of equals by their names.
+    fn push_one_of(&mut self, symbols: &[Found], next: u64) {
+        let place = |(at, symbol): (usize, &Found)| {
+            // perf has given the last one a length by then (`symbols__fixup_end`).
+            let has_length = matches!(symbol.extent, Extent::Known(_)) || at + 1 == symbols.len();
+            (has_length, symbol.rank)
+        };
+        let best = symbols.iter().enumerate().map(place).max();
+        let equals = symbols.iter().enumerate();
+        let equals = equals.filter(|(at, symbol)| Some(place((*at, *symbol))) == best);
+        let equals: Vec<&Found> = equals.map(|(_, symbol)| symbol).collect();
+        let Some(first) = equals.first() else {
+            return;
+        };
+        if equals.iter().all(|symbol| symbol.extent == first.extent) {
+            self.push(first, next);
+            if let ([_, _, ..], Some(entry)) = (&equals[..], self.entries.last_mut()) {
+                entry.has_aliases = true;
+                self.aliases.push(Aliases {
+                    entry: self.entries.len() - 1,
+                    names: equals.iter().map(|symbol| symbol.name).collect(),
+                    chosen: OnceLock::new(),
+                });
+            }
+            return;
+        }
+        // Compilers know the lengths of what they mangle.
+        let name = |symbol: &&&Found| order_of(text_at(&self.names, symbol.name).unwrap_or(""));
+        if let Some(chosen) = equals.iter().min_by_key(name) {
+            self.push(chosen, next);
+        }
+    }
+
     /// Returns the innermost function that an address belongs to.
     pub(crate) fn find(&self, address: u64) -> Option<Symbol<'_>> {
         let index = self.position(address)?;
         let entry = self.entries.get(index)?;
-        let name = name_at(&self.names, entry.name, LONGEST_NAME);
-        let name = Some(name).filter(|name| name.len() < LONGEST_NAME)?;
         Some(Symbol {
             index,
             start: entry.start,
             end: entry.end,
-            name: std::str::from_utf8(name).ok()?,
+            name: text_at(&self.names, self.name_of(index, entry)?)?,
         })
+    }
+
+    /// Returns where the name of an entry is.
+    fn name_of(&self, index: usize, entry: &SymbolRange) -> Option<u32> {
+        if !entry.has_aliases {
+            return Some(entry.name);
+        }
+        let at = self
+            .aliases
+            .binary_search_by_key(&index, |aliases| aliases.entry);
+        self.aliases.get(at.ok()?)?.chosen(&self.names)
     }
 
     /// Returns the position of the innermost function that an address belongs to, with a name or without.
@@ -250,11 +325,57 @@ mod tests {
         let table = table(&[
             (10, 5, 1, "__weak"),
             (10, 5, 2, "__libc_global"),
-            (10, 5, 2, "global"),
             (10, 0, 3, "label"),
+            (10, 5, 2, "global"),
+            (20, 5, 2, "local"),
+            (20, 0, 3, "global_without_length_that_comes_last"),
+            (30, 5, 2, "a_longer_name"),
+            (30, 6, 2, "name"),
         ]);
-        assert_eq!(table.len(), 1);
-        assert_eq!(names(&table, &[12]), ["global"]);
+        assert_eq!(table.len(), 3);
+        assert_eq!(
+            names(&table, &[12, 22, 26, 32, 35]),
+            [
+                "global",
+                "global_without_length_that_comes_last",
+                "global_without_length_that_comes_last",
+                "a_longer_name",
+                "-"
+            ]
+        );
+    }
+
+    /// As perf 6.1 prints them, which compares names as they are read.
+    #[test]
+    fn of_equal_names_the_readable_forms_decide() {
+        let table = table(&[
+            (
+                10,
+                5,
+                2,
+                "_RNvXsd_NtNtCs1234_4core3fmt3numyNtB7_7Display3fmt",
+            ),
+            (
+                10,
+                5,
+                2,
+                "_RNvXsi_NtNtCs1234_4core3fmt3numjNtB7_7Display3fmt",
+            ),
+            (20, 5, 2, "shorter"),
+            (20, 5, 2, "_ZN5space8functionEi"),
+            (20, 5, 2, "__a_name_of_c_that_is_longer"),
+            (30, 5, 2, "_ZN5first4longEi"),
+            (30, 5, 2, "_ZN5other4longEi"),
+        ]);
+        assert_eq!(
+            names(&table, &[12, 22, 32]),
+            [
+                "_RNvXsi_NtNtCs1234_4core3fmt3numjNtB7_7Display3fmt",
+                "_ZN5space8functionEi",
+                "_ZN5first4longEi"
+            ]
+        );
+        assert_eq!(table.len(), 3);
     }
 
     #[test]

@@ -13,18 +13,24 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
 use quipu_linux::sampling::Record;
 use quipu_perf_data::record::Mapping;
 use quipu_symbols::{
-    Copies, FileIdentity, JitMap, Mapped, MappedFile, ProcessMaps, is_file_of, open_mapped,
-    regular_file,
+    Copies, FileIdentity, JitMap, Mapped, MappedFile, ProcessMaps, copy_excerpt, is_file_of,
+    open_mapped, regular_file,
 };
 
 use crate::recording::identity_of;
 
-/// The longest file that is copied, in bytes, and the most of all.
+/// The longest copy, in bytes, and the most of all. Of a longer file what its names are read from is copied.
 const LONGEST: u64 = 64 << 20;
 const MOST: u64 = 256 << 20;
+/// The longest copy of a file that is at its path and may be deleted, and the most of all of these.
+const LONGEST_DELETABLE: u64 = 8 << 20;
+const MOST_DELETABLE: u64 = 32 << 20;
+/// A copy counts as so many bytes at least: each takes a descriptor.
+const LEAST: u64 = 128 << 10;
 /// As many files are held open.
 const MOST_HELD: usize = 256;
 /// The first bytes of ELF files and of archives, in which libraries may lie.
@@ -33,7 +39,7 @@ const WITH_FUNCTIONS: [[u8; 4]; 2] = [*b"\x7fELF", *b"PK\x03\x04"];
 /// Files that processes have, for the time when names are looked up.
 ///
 /// A file that is held open keeps its file system from being unmounted. So only those are held to the end whose file systems this
-/// process uses itself; others are copied to memory.
+/// process uses itself; of others copies are made in memory.
 #[derive(Debug)]
 pub(super) struct FilesOfProcesses {
     known: HashSet<FileIdentity>,
@@ -119,7 +125,9 @@ impl FilesOfProcesses {
         pids.into_iter().for_each(|pid| self.end(pid));
         for (of, copy) in self.copier.finish() {
             match of {
-                CopyOf::File(identity) => self.files.push((identity, copy)),
+                CopyOf::File(identity) | CopyOf::Deletable(identity) => {
+                    self.files.push((identity, copy));
+                }
                 CopyOf::Map(pid) => self.maps.push((pid, copy)),
             }
         }
@@ -156,7 +164,7 @@ impl FilesOfProcesses {
         }
         let path = Path::new(OsStr::from_bytes(mapping.path));
         if is_file_of(path, &identity) {
-            self.hold(path, identity);
+            self.hold(pid, path, identity);
             return;
         }
         // Without a copy the file is looked for at the end.
@@ -171,18 +179,21 @@ impl FilesOfProcesses {
         }
     }
 
-    /// Holds a file open.
-    fn hold(&mut self, path: &Path, identity: FileIdentity) {
-        if self.held.len() < MOST_HELD
-            && let Ok(Some(file)) = regular_file(path)
-            && mount_of(&file).is_some_and(|mount| self.own_mounts.contains(&mount))
-        {
+    /// Holds a file open that a process has mapped, or copies it.
+    fn hold(&mut self, pid: i32, path: &Path, identity: FileIdentity) {
+        let Ok(Some(file)) = regular_file(path) else {
+            return;
+        };
+        let is_own = mount_of(&file).is_some_and(|mount| self.own_mounts.contains(&mount));
+        if is_own && self.held.len() < MOST_HELD {
             let path = path.to_owned();
             self.held.push(Held {
                 identity,
                 path,
                 file,
             });
+        } else if !is_own && is_deletable(&file) && ProcessMaps::read(pid).is_some() {
+            self.copier.copy(CopyOf::Deletable(identity), file);
         }
     }
 
@@ -226,6 +237,8 @@ impl Held {
 #[derive(Debug)]
 enum CopyOf {
     File(FileIdentity),
+    /// One that is at its path.
+    Deletable(FileIdentity),
     /// The map of a process.
     Map(i32),
 }
@@ -264,25 +277,31 @@ impl Copier {
 
 /// Copies files as they come.
 fn copies(files: &Receiver<Item>) -> Vec<Item> {
-    let (mut copies, mut all) = (Vec::new(), 0);
+    let (mut copies, mut left, mut left_deletable) = (Vec::new(), MOST, MOST_DELETABLE);
     for (of, from) in files {
-        if let Ok(Some((copy, len))) = copy(&from, MOST - all) {
-            all += len;
+        let (longest, left) = match of {
+            CopyOf::Deletable(_) => (LONGEST_DELETABLE, &mut left_deletable),
+            _ => (LONGEST, &mut left),
+        };
+        if let Ok(Some((copy, len))) = copy(&of, &from, longest.min(*left)) {
+            *left = left.saturating_sub(len.max(LEAST));
             copies.push((of, copy));
         }
     }
     copies
 }
 
-/// Copies a file; `None` if it is longer than is left.
-fn copy(from: &File, left: u64) -> io::Result<Option<(File, u64)>> {
+/// Copies a file, or what its names are read from; `None` if that is longer.
+fn copy(of: &CopyOf, from: &File, longest: u64) -> io::Result<Option<(File, u64)>> {
     let len = from.metadata()?.len();
-    if len > LONGEST.min(left) {
-        return Ok(None);
-    }
     let mut copy = File::from(memfd_create("quipu", MFdFlags::MFD_CLOEXEC)?);
-    let len = io::copy(&mut from.take(len), &mut copy)?;
-    Ok(Some((copy, len)))
+    let len = match of {
+        CopyOf::Deletable(_) => copy_excerpt(from, &copy, longest)?,
+        CopyOf::File(_) if len > longest => copy_excerpt(from, &copy, longest)?,
+        CopyOf::Map(_) if len > longest => None,
+        _ => Some(io::copy(&mut from.take(len), &mut copy)?),
+    };
+    Ok(len.map(|len| (copy, len)))
 }
 
 fn path_of(file: &File) -> PathBuf {
@@ -294,6 +313,11 @@ fn mount_of(file: &File) -> Option<String> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
     Some(mount.trim().to_owned())
+}
+
+/// Returns true for a file in a file system that is written to.
+fn is_deletable(file: &File) -> bool {
+    fstatvfs(file).is_ok_and(|found| !found.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Returns true for a mapping in which a compiler may have made code.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use object::SectionKind;
-use object::read::{Object, ObjectSection};
+use object::read::{Object, ObjectSection, ObjectSymbol};
 use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
 
 use crate::built::Built;
@@ -36,6 +36,26 @@ fn strip_with_link(built: &Built) -> bool {
 /// The names of all functions of a file, and those of inlined ones.
 fn names(file: &Path) -> (BTreeSet<String>, BTreeSet<String>) {
     names_at(file, 0, &fs::read(file).expect("there"))
+}
+
+/// Returns the number of bytes of a file that have a name.
+fn named_bytes(file: &Path, name: &str) -> u64 {
+    const START: u64 = 0x10_0000;
+    let len = file.metadata().expect("there").len();
+    let mut processes = Processes::new();
+    let path = file.to_string_lossy();
+    processes.map(1, Mapped::new(START..START + len, 0, path.as_bytes()));
+    let mut symbolizer = Symbolizer::new();
+    let mut functions = Vec::new();
+    let is_named = |address: &u64| {
+        functions.clear();
+        let owner = AddressOwner::Process(1);
+        symbolizer.resolve(&processes, owner, *address, &mut functions);
+        functions
+            .first()
+            .is_some_and(|found| found.name.as_deref() == Some(name))
+    };
+    (START..START + len).filter(is_named).count() as u64
 }
 
 /// The names of all functions of an ELF file that lies at an offset in a file, and those of inlined ones.
@@ -136,6 +156,34 @@ fn small_debug_information_is_read_with_the_symbols_for_linking() {
     }
     let (names, _) = names(&built.path("a.so"));
     assert!(has(&names, &["outer", "hidden"]), "{names:?}");
+}
+
+/// Of a stripped library the functions for linking alone have names, and one that does not say its length is no longer than up to
+/// the next one that callers are unwound from.
+#[test]
+fn a_function_without_a_length_takes_no_others_along() {
+    const TEST: &str = "a_function_without_a_length_takes_no_others_along";
+    let source = "__asm__(\".globl of_assembler; .type of_assembler, @function; of_assembler: nop; nop; nop; .p2align 4\");\n\
+        static __attribute__((noinline, used)) int hidden(int n) { return n * 3 + 1; }\n\
+        int outer(int n) { return hidden(n) / 3; }\n";
+    let options = ["-O1", "-fno-toplevel-reorder", "-Wl,--eh-frame-hdr"];
+    let Some(built) = Built::library(TEST, source, &options) else {
+        return;
+    };
+    let addresses = |name: &str| {
+        let file = fs::read(built.path("a.so")).expect("there");
+        let elf = object::File::parse(&*file).expect("an ELF file");
+        let mut symbols = elf.symbols();
+        let symbol = symbols.find(|symbol| symbol.name() == Ok(name));
+        symbol.map(|symbol| symbol.address())
+    };
+    let (first, hidden) = (addresses("of_assembler"), addresses("hidden"));
+    if !(first < hidden && built.run(&["strip", "a.so"])) {
+        return;
+    }
+    let (before, after) = (first.expect("there"), hidden.expect("there"));
+    let named = named_bytes(&built.path("a.so"), "of_assembler");
+    assert_eq!(named, after - before);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use object::read::{CompressionFormat, Object, ObjectSection};
 use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
 
 use crate::built::Built;
@@ -11,15 +12,16 @@ static inline __attribute__((always_inline)) int inner(int n) { return n * n + 7
 int outer(int n) { return inner(n) / 3; }
 ";
 
-/// The names of the functions at every offset of a file that has two at least.
-fn inlined(library: &Path) -> Option<(String, String)> {
+/// Returns the functions at every offset of a file, each time those that are inlined and the one around them.
+fn functions(library: &Path) -> Vec<Vec<String>> {
     const START: u64 = 0x10_0000;
     let len = library.metadata().expect("there").len();
     let mut processes = Processes::new();
     let mapped = Mapped::new(START..START + len, 0, library.to_string_lossy().as_bytes());
     processes.map(1, mapped);
     let mut symbolizer = Symbolizer::new().with_lines(true);
-    (START..START + len).find_map(|address| {
+    let mut found = Vec::new();
+    for address in START..START + len {
         let mut functions = Vec::new();
         symbolizer.resolve(
             &processes,
@@ -27,10 +29,22 @@ fn inlined(library: &Path) -> Option<(String, String)> {
             address,
             &mut functions,
         );
-        let [inner, outer] = &functions[..] else {
-            return None;
-        };
-        Some((inner.name.as_deref()?.into(), outer.name.as_deref()?.into()))
+        let names = functions.into_iter();
+        found.push(
+            names
+                .filter_map(|f| f.name.map(|name| name.to_string()))
+                .collect(),
+        );
+    }
+    found
+}
+
+/// Returns the names of a function that is inlined and of the one around it.
+fn inlined(library: &Path) -> Option<(String, String)> {
+    let mut all = functions(library).into_iter();
+    all.find_map(|names| match &names[..] {
+        [inner, outer] => Some((inner.clone(), outer.clone())),
+        _ => None,
     })
 }
 
@@ -49,6 +63,60 @@ fn inlined_functions_are_found_in_compressed_sections() {
             "{compression}"
         );
     }
+}
+
+#[test]
+fn sections_that_objcopy_compresses_by_zstandard_are_read() {
+    const TEST: &str = "sections_that_objcopy_compresses_by_zstandard_are_read";
+    let Some(built) = Built::library(TEST, SOURCE, &["-O2", "-g"]) else {
+        return;
+    };
+    if !built.run(&["objcopy", "--compress-debug-sections=zstd", "a.so"]) {
+        return;
+    }
+    let library = built.path("a.so");
+    let bytes = std::fs::read(&library).expect("readable");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let of = |name| {
+        let section = file.section_by_name(name).expect("it has some");
+        let range = section.compressed_file_range();
+        range.expect("it makes sense").format
+    };
+    assert_eq!(of(".debug_info"), CompressionFormat::Zstandard);
+    let expected = ("inner".to_owned(), "outer".to_owned());
+    assert_eq!(inlined(&library), Some(expected));
+}
+
+/// No linker writes them, and libelf's tool does if it is told to; GNU nm does not read what it makes.
+#[test]
+fn functions_are_found_in_compressed_tables_of_symbols() {
+    const TEST: &str = "functions_are_found_in_compressed_tables_of_symbols";
+    let source = format!(
+        "{SOURCE}__attribute__((noinline, used)) static int of_no_link(int n) {{ return n; }}\n"
+    );
+    let Some(built) = Built::library(TEST, &source, &["-O2"]) else {
+        return;
+    };
+    let library = built.path("a.so");
+    let has_it = || {
+        let functions = functions(&library);
+        functions
+            .into_iter()
+            .filter(|names| *names == ["of_no_link"])
+            .count()
+    };
+    let before = has_it();
+    let compress = [
+        "eu-elfcompress",
+        "--force",
+        "--name=.symtab",
+        "--name=.strtab",
+    ];
+    if !built.run(&[&compress[..], &["a.so"]].concat()) {
+        return;
+    }
+    assert!(before > 0);
+    assert_eq!(has_it(), before);
 }
 
 /// A section that claims to be thousands of times as long as it is in the file is not decompressed.

@@ -49,7 +49,9 @@ const RECORDINGS: [&[&str]; 10] = [
 ];
 
 /// Commands that read a recording.
-const READINGS: [&[&str]; 4] = [
+const READINGS: [&[&str]; 6] = [
+    &["report"],
+    &["report", "--folded"],
     &["report", "--children", "-g"],
     &["report", "--inline", "-s", "comm,dso,sym,srcline"],
     &["script", "-F", "+srcline", "--inline"],

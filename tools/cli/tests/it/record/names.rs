@@ -343,17 +343,44 @@ fn a_container_that_ends_before_the_recording_has_names_and_callers() {
         let Some(bench) = two_programs(TEST, &[id, "-fomit-frame-pointer", "-static"]) else {
             return;
         };
-        // Its file system is gone with it.
-        let script = "mkdir root && mount -t tmpfs none root && mkdir root/own && cp other root/own/app && \
-                      exec chroot root /own/app 600";
-        let options = ["--call-graph", "dwarf", "--", "unshare", "-m", "sh", "-c"];
-        let mut command = record(&bench, "p.data", &options);
-        let output = command.arg(script).output().expect("it starts");
-        if !output.status.success() {
-            return skip(TEST, stderr(&output));
+        // Its file system is gone with it. Of a program that is too long to be copied the tables are.
+        for before in ["", "truncate -s 100M root/own/app && "] {
+            let script = format!(
+                "mkdir -p root && mount -t tmpfs none root && mkdir root/own && cp other root/own/app && {before} \
+                 exec chroot root /own/app 600"
+            );
+            let options = ["--call-graph", "dwarf", "--", "unshare", "-m", "sh", "-c"];
+            let mut command = record(&bench, "p.data", &options);
+            let output = command.arg(script).output().expect("it starts");
+            if !output.status.success() {
+                return skip(TEST, stderr(&output));
+            }
+            assert_has_names_and_callers(&bench, "second_hot");
         }
-        assert_has_names_and_callers(&bench, "second_hot");
     }
+}
+
+#[test]
+fn a_deleted_program_of_another_file_system_has_names_and_callers() {
+    const TEST: &str = "a_deleted_program_of_another_file_system_has_names_and_callers";
+    let Some(bench) = two_programs(TEST, &["-fomit-frame-pointer"]) else {
+        return;
+    };
+    // No file is held open there: `umount` would fail.
+    let directory = tempfile::tempdir_in("/dev/shm");
+    let Ok(directory) = directory else {
+        return skip(TEST, "there is no /dev/shm");
+    };
+    let program = directory.path().join("app");
+    fs::copy(bench.path("other"), &program).expect("copied");
+    let can_run = Command::new(&program).arg("0").output();
+    if !can_run.is_ok_and(|output| output.status.success()) {
+        return skip(TEST, "nothing is executed in /dev/shm");
+    }
+    let script = format!("{0} 400; rm {0}", program.display());
+    let options = ["--call-graph", "dwarf", "--", "sh", "-c", &script];
+    record_to_its_end(&bench, &options);
+    assert_has_names_and_callers(&bench, "second_hot");
 }
 
 /// Asserts that a function has most of the samples of `p.data`, and its callers are there.

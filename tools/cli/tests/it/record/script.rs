@@ -209,6 +209,74 @@ int main(void) { for (int i = 0; i < 300; i++) outer(200000); return 0; }
     );
 }
 
+/// Functions that touch a page each, with two names: of all bindings, with lengths and without, with underscores before them, of
+/// different lengths, and mangled.
+fn functions_of_two_names() -> String {
+    let kinds = ["local", "globl", "weak"].map(|binding| [(binding, true), (binding, false)]);
+    let kinds = kinds.concat();
+    let names = [
+        ["a", "longer"],
+        ["longer", "a"],
+        ["_one", "two_"],
+        ["__two", "_one"],
+        ["_ZN2ab11of_languageEi", "of_c"],
+        ["_ZN1a1bEi", "_ZN6longer1bEi"],
+    ];
+    let (mut code, mut table) = (String::new(), String::new());
+    let pairs = kinds.iter().flat_map(|a| kinds.iter().map(move |b| [a, b]));
+    let all = pairs.flat_map(|pair| names.map(|names| (pair, names)));
+    for (at, (pair, names)) in all.enumerate() {
+        let (mut labels, mut ends) = (String::new(), String::new());
+        for ((binding, has_length), name) in pair.into_iter().zip(names) {
+            // A clone of a function, as compilers call them: each name is there once.
+            let name = format!("{name}.part.{at}");
+            labels += &format!(".{binding} {name}; .type {name}, @function; {name}:\\n");
+            if *has_length {
+                ends += &format!(".size {name}, . - {name}\\n");
+            }
+        }
+        code += &format!(".p2align 4; {labels} .L{at}: movb $1, (%rdi); ret; {ends}");
+        table += &format!(".quad .L{at}\\n");
+    }
+    format!(
+        r#"
+#include <sys/mman.h>
+__asm__(".text; {code} .data; .globl functions; functions: {table} .quad 0; .text");
+extern void (*functions[])(char *);
+int main(void) {{
+    char *pages = mmap(0, 1000L * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(pages, 1000L * PAGE, MADV_NOHUGEPAGE);
+    for (long i = 0; functions[i]; i++) functions[i](pages + i * PAGE);
+    return 0;
+}}
+"#
+    )
+}
+
+#[test]
+fn of_two_names_of_a_function_the_one_is_taken_that_perf_takes() {
+    const TEST: &str = "of_two_names_of_a_function_the_one_is_taken_that_perf_takes";
+    if cfg!(not(target_arch = "x86_64")) {
+        return skip(TEST, "the functions are of x86-64");
+    }
+    let Some(bench) = Bench::new(TEST) else {
+        return;
+    };
+    let recorded = bench
+        .compile("names", &functions_of_two_names())
+        .and_then(|()| {
+            let program = bench.path("names").to_string_lossy().into_owned();
+            recorded_by_perf(&bench, &program, &["-e", "page-faults:u", "-c", "1"])
+        });
+    if let Err(reason) = recorded {
+        return skip(TEST, reason);
+    }
+    compare(&bench, "p.data", &["-F", "ip,sym"]);
+    let names = stdout(&script(&bench, &["-i", "p.data", "-F", "sym"]));
+    let names = names.lines().filter(|line| line.contains(".part."));
+    assert!(names.count() > 200);
+}
+
 #[test]
 fn lines_of_own_files_and_of_a_time_are_those_of_perf() {
     const TEST: &str = "lines_of_own_files_and_of_a_time_are_those_of_perf";
