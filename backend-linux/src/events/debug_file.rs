@@ -74,11 +74,12 @@ fn places(
         let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
         places.push(debug.join(format!(".build-id/{first:02x}/{rest}.debug")));
         let home = directory("HOME");
-        let of_perf = |home: &PathBuf| home.join(format!(".debug/.build-id/{first:02x}/{rest}/debug"));
+        let of_perf =
+            |home: &PathBuf| home.join(format!(".debug/.build-id/{first:02x}/{rest}/debug"));
         places.extend(home.as_ref().map(of_perf));
         let caches = directory("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")));
-        let of_clients = directory("DEBUGINFOD_CACHE_PATH")
-            .or_else(|| Some(caches?.join("debuginfod_client")));
+        let of_clients =
+            directory("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches?.join("debuginfod_client")));
         places.extend(of_clients.map(|cache| cache.join(format!("{first:02x}{rest}/debuginfo"))));
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

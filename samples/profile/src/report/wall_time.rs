@@ -3,7 +3,8 @@
 use quipu_viewers::{OFF_CPU, Unit};
 
 use super::cut_chains::CutChains;
-use super::profile::{EventProfile, Functions, Profile, Seen, Stack};
+use super::profile::{EventProfile, Profile, Seen};
+use super::stacks::Stack;
 
 /// The name of the event.
 pub(super) const NAME: &str = "wall-time";
@@ -13,40 +14,35 @@ impl Profile {
     /// The innermost frame of the stack of a sleep says so.
     pub(super) fn add_wall_time(&mut self) {
         let only = |unit| {
-            let mut events = self.events.iter();
-            let mut events = events
-                .by_ref()
-                .filter(|event| event.unit == unit && !event.stacks.is_empty());
-            events.next().filter(|_| events.next().is_none())
+            let events = self.events.iter();
+            let mut seen = events.filter(|event| event.unit == unit && event.total.samples > 0);
+            seen.next().filter(|_| seen.next().is_none())
         };
-        if let (Some(on), Some(off)) = (only(Unit::CpuTime), only(Unit::Time)) {
-            let both = together(&mut self.functions, on, off);
-            self.events.insert(0, both);
+        let (Some(on), Some(off)) = (only(Unit::CpuTime), only(Unit::Time)) else {
+            return;
+        };
+        let mut both = EventProfile {
+            name: NAME.to_owned(),
+            unit: Unit::Time,
+            lost: on.lost + off.lost,
+            jumped: on.jumped + off.jumped,
+            total: on.total,
+            ..EventProfile::default()
+        };
+        both.total.add(off.total);
+        for (stack, weight) in on.stacks.iter() {
+            both.stacks.add(stack, weight);
         }
+        let asleep = self.functions.place(Seen::stand_in(OFF_CPU)) as u32;
+        for (stack, weight) in off.stacks.iter() {
+            let lists = &mut self.stacks.lists;
+            let frames = [&[asleep], lists.get(stack.leaf)].concat();
+            let leaf = lists.number(&frames);
+            both.stacks.add(Stack { leaf, ..stack }, weight);
+        }
+        let cut = on.cut.as_ref().or(off.cut.as_ref());
+        let pieces = (&self.functions, &self.stacks);
+        both.cut = cut.and_then(|cut| CutChains::of(&both, pieces, cut.source));
+        self.events.insert(0, both);
     }
-}
-
-fn together(functions: &mut Functions, on: &EventProfile, off: &EventProfile) -> EventProfile {
-    let mut both = EventProfile {
-        name: NAME.to_owned(),
-        unit: Unit::Time,
-        lost: on.lost + off.lost,
-        jumped: on.jumped + off.jumped,
-        total: on.total,
-        stacks: on.stacks.clone(),
-        ..EventProfile::default()
-    };
-    both.total.add(off.total);
-    let asleep = functions.place(Seen::stand_in(OFF_CPU));
-    for (stack, weight) in &off.stacks {
-        let frames = [asleep].into_iter().chain(stack.frames.iter().copied());
-        let stack = Stack {
-            frames: frames.collect(),
-            ..stack.clone()
-        };
-        both.stacks.entry(stack).or_default().add(*weight);
-    }
-    let cut = on.cut.as_ref().or(off.cut.as_ref());
-    both.cut = cut.and_then(|cut| CutChains::of(&both, functions, cut.source));
-    both
 }
