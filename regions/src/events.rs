@@ -6,7 +6,7 @@ use quipu::{Error, ErrorKind, EventSet, EventSetBuilder, Result};
 
 use crate::exit::EVENTS_VARIABLE;
 
-/// What is counted unless the program or its user says otherwise. What cannot be counted is in the report with its reason.
+/// The events that are counted unless the program or its user says otherwise. What cannot be counted is in the report with its reason.
 const USUAL: &str = "task-clock,page-faults,instructions,cycles";
 
 static CHOSEN: OnceLock<Result<EventSetBuilder>> = OnceLock::new();

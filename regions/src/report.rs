@@ -1,4 +1,4 @@
-//! What was counted in regions, thread by thread.
+//! Reports of what was counted in regions, thread by thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::thread::{self, Thread};
 use crate::tree::{Node, OUTSIDE, Tree};
 
-/// What was counted in the regions of a process.
+/// The counts of the regions of a process.
 ///
 /// ```
 /// use quipu_regions::{Report, region};
@@ -36,7 +36,7 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
 }
 
-/// What was counted in the regions of a thread.
+/// The counts of the regions of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ThreadReport {
@@ -48,13 +48,13 @@ pub struct ThreadReport {
     pub regions: Vec<RegionReport>,
     /// The time since it entered its first region in which it was in none.
     pub outside: Duration,
-    /// What was counted in that time.
+    /// The counts of that time.
     pub outside_counts: Vec<Counted>,
     /// Sentences on regions that were entered or left wrongly, or the reason why nothing was counted.
     pub mistakes: Vec<String>,
 }
 
-/// What was counted in a region that was entered from another one, or from none.
+/// The counts of a region that was entered from another one, or from none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RegionReport {
@@ -68,7 +68,7 @@ pub struct RegionReport {
     pub not_left: u32,
     /// The time from entering to leaving it, of all calls. That of a recursion is counted once.
     pub elapsed: Duration,
-    /// The same without the time of regions inside of it.
+    /// The time of that which was not in regions inside of it.
     pub own_elapsed: Duration,
     /// The shortest call that was left, of which there is one.
     pub shortest: Option<Duration>,
@@ -82,9 +82,9 @@ pub struct RegionReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EventOfRegion {
-    /// What was counted in it and in regions inside of it.
+    /// The count of it and of regions inside of it.
     pub counted: Counted,
-    /// What was counted in it alone.
+    /// The count of it alone.
     pub own: Counted,
 }
 
@@ -105,13 +105,15 @@ pub struct Counted {
 }
 
 impl Report {
-    /// Returns what was counted up to now: of other threads, up to the last time that they entered or left a region.
+    /// Returns what was counted up to now: of other threads, up to the last time that they entered or left a region. It has no
+    /// threads in a signal handler that came while the thread was busy with regions.
     pub fn now() -> Self {
         let program = std::env::current_exe().map(|path| path.display().to_string());
+        let threads = thread::alone(|| thread::all().iter().map(|one| of_thread(one)).collect());
         Self {
             process: std::process::id(),
             program: program.unwrap_or_default(),
-            threads: thread::all().iter().map(|one| of_thread(one)).collect(),
+            threads: threads.unwrap_or_default(),
         }
     }
 
@@ -165,6 +167,13 @@ pub fn totals(reports: &[Report]) -> Vec<RegionReport> {
     sums
 }
 
+impl ThreadReport {
+    /// Returns what the calling thread has counted up to the last time that it entered or left a region, if it has.
+    pub fn now() -> Option<Self> {
+        thread::own().and_then(|thread| thread::alone(|| of_thread(&thread)))
+    }
+}
+
 impl RegionReport {
     /// Returns its name.
     pub fn name(&self) -> &str {
@@ -175,7 +184,7 @@ impl RegionReport {
         let mut path = Vec::new();
         let mut next = Some(node);
         while let Some(node) = next {
-            path.extend(node.region.map(|region| region.name().to_owned()));
+            path.extend(node.region.map(|region| region.name_alone().to_owned()));
             next = Some(&tree.nodes[node.parent]).filter(|_| node.parent != OUTSIDE);
         }
         path.reverse();
