@@ -145,7 +145,7 @@ link() {
     say "programs and libquipu for $target"
     # As released, but for what takes minutes: each crate is optimized by itself.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-      for_target "$target" cargo build --quiet --release -p quipu-cli -p quipu-conform -p quipu-capi -p quipu-papi --target "$target"
+      for_target "$target" cargo build --quiet --release -p quipu-cli -p quipu-conform -p quipu-capi -p quipu-papi -p quipu-likwid --target "$target"
     c_examples "$target"
   done
 }

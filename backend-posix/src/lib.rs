@@ -15,5 +15,5 @@ mod usage;
 pub use backend::PosixBackend;
 pub use events::Quantity;
 pub use group::PosixGroup;
-pub use process::{at_exit, forks};
+pub use process::{around_forks, at_exit, forks};
 pub use time_stamp::time_stamp;

@@ -20,8 +20,16 @@ pub fn forks() -> u32 {
     extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    COUNTED.call_once(|| sys::in_forked_children(count));
+    extern "C" fn nothing() {}
+    COUNTED.call_once(|| sys::at_fork(nothing, nothing, count));
     FORKS.load(Ordering::Relaxed)
+}
+
+/// Has functions called around each fork(2), in the thread that forks: one before it, and one behind it, in the process and in
+/// its child. A library that takes its locks in the first and gives them back in the second has none that is held for ever
+/// in the child.
+pub fn around_forks(before: extern "C" fn(), behind: extern "C" fn()) {
+    sys::at_fork(before, behind, behind);
 }
 
 /// Has a function called when the process ends by exit(3) or returns from `main` (atexit(3)). Returns false if it cannot be.

@@ -56,10 +56,15 @@ pub(crate) enum Who {
 /// True if getrusage(2) can report the calling thread alone.
 pub(crate) const HAS_THREAD_USAGE: bool = RUSAGE_THREAD.is_some();
 
-/// Has a function called in each forked process (pthread_atfork(3)). Where there is no memory for it, it is not.
-pub(crate) fn in_forked_children(function: extern "C" fn()) {
-    // SAFETY: the function makes no call that a forked process of several threads must not make.
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(function)) };
+/// Has functions called before a process is forked, and behind that in the process and in its child (pthread_atfork(3)). Where
+/// there is no memory for it, they are not.
+pub(crate) fn at_fork(
+    before: extern "C" fn(),
+    in_parent: extern "C" fn(),
+    in_child: extern "C" fn(),
+) {
+    // SAFETY: the functions make no call that a forked process of several threads must not make.
+    let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
 
 /// Has a function called when the process ends (atexit(3)); returns false if there is no memory for it.

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Report;
@@ -14,6 +15,19 @@ pub const REPORT_VARIABLE: &str = "QUIPU_REGIONS";
 
 /// The variable that chooses the events of regions, in the place of the program.
 pub const EVENTS_VARIABLE: &str = "QUIPU_REGION_EVENTS";
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Turns on what counts where it is asked for alone, as the markers of other languages do ([`is_on`]). Regions that Rust enters are
+/// counted in any case.
+pub fn turn_on() {
+    IS_ON.store(true, Ordering::Relaxed);
+}
+
+/// Returns true if the program has [turned regions on](turn_on), or its user by `QUIPU_REGIONS`.
+pub fn is_on() -> bool {
+    IS_ON.load(Ordering::Relaxed) || quipu_environment::variable(REPORT_VARIABLE).is_some()
+}
 
 /// Has the report written when the process ends, if the user asked for it.
 pub(crate) fn register() {

@@ -12,7 +12,7 @@ mod thread;
 mod tree;
 
 pub use events::choose_events;
-pub use exit::{EVENTS_VARIABLE, REPORT_VARIABLE};
+pub use exit::{EVENTS_VARIABLE, REPORT_VARIABLE, is_on, turn_on};
 pub use region::{Entered, Region};
 pub use report::{
     Apart, Counted, EventOfRegion, RegionReport, Report, ThreadReport, folded, totals,

@@ -1,8 +1,9 @@
 //! Regions by name, and the ways in and out.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quipu::Result;
 
@@ -38,32 +39,74 @@ pub struct Entered {
 }
 
 /// The names of all regions, by which they are found.
-#[derive(Default)]
-struct Names {
+pub(crate) struct Names {
     all: Vec<&'static str>,
-    places: HashMap<&'static str, u32>,
+    places: BTreeMap<&'static str, u32>,
 }
 
-static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
+static NAMES: Mutex<Names> = Mutex::new(Names {
+    all: Vec::new(),
+    places: BTreeMap::new(),
+});
+
+/// The number of names, which a signal handler reads without a lock.
+static KNOWN: AtomicU32 = AtomicU32::new(0);
+
+/// Waits for the names. A thread that has them is [alone](thread::alone).
+pub(crate) fn names() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Region {
+    /// The region that stands for a name that could not be looked up. It cannot be entered.
+    const UNKNOWN: Self = Self(u32::MAX);
+
     /// Returns the region of a name, which is made if there is none. Names are kept until the process ends.
+    ///
+    /// In a signal handler that came while the thread looked up a name, the region is one that cannot be entered: handlers
+    /// keep regions that were looked up before.
     pub fn named(name: &str) -> Self {
-        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = names.places.get(name) {
-            return Self(*place);
-        }
-        let name: &'static str = Box::leak(Box::from(name));
-        let place = u32::try_from(names.all.len()).unwrap_or(u32::MAX);
-        names.all.push(name);
-        names.places.insert(name, place);
-        Self(place)
+        thread::alone(|| {
+            let mut names = names();
+            if let Some(place) = names.places.get(name) {
+                return Self(*place);
+            }
+            let place = KNOWN.load(Ordering::Relaxed);
+            if place == Self::UNKNOWN.0 {
+                return Self::UNKNOWN;
+            }
+            let name: &'static str = Box::leak(Box::from(name));
+            names.all.push(name);
+            names.places.insert(name, place);
+            KNOWN.store(place + 1, Ordering::Release);
+            Self(place)
+        })
+        .unwrap_or(Self::UNKNOWN)
     }
 
-    /// Returns its name.
+    /// Returns its name; in a signal handler that came while the thread looked up another one, an empty text.
     pub fn name(self) -> &'static str {
-        let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        names.all.get(self.place()).copied().unwrap_or_default()
+        thread::alone(|| self.name_alone()).unwrap_or_default()
+    }
+
+    /// Returns its name to a thread that is [alone](thread::alone).
+    pub(crate) fn name_alone(self) -> &'static str {
+        names().all.get(self.place()).copied().unwrap_or_default()
+    }
+
+    /// Returns a number for it, from 1, by which other languages know it. 0 is one that cannot be entered.
+    pub fn number(self) -> u32 {
+        self.0.wrapping_add(1)
+    }
+
+    /// Returns the region that has a number, which need not be of any.
+    pub fn of_number(number: u32) -> Self {
+        Self(number.wrapping_sub(1))
+    }
+
+    /// Returns true unless it stands for no name.
+    pub(crate) fn is_known(self) -> bool {
+        self.0 < KNOWN.load(Ordering::Acquire)
     }
 
     pub(crate) fn place(self) -> usize {
@@ -84,8 +127,8 @@ impl Region {
     /// Enters the region in the calling thread, until [`end`](Self::end). The first time, the thread's counters are opened.
     ///
     /// # Errors
-    /// If the thread has no counters for the reason that the error gives, or in a signal handler that came while a region
-    /// was entered or left.
+    /// If the thread has no counters for the reason that the error gives. [`Busy`](quipu::ErrorKind::Busy) in a signal handler
+    /// that came while the thread entered or left a region.
     pub fn begin(self) -> Result<()> {
         thread::begin(self)
     }

@@ -119,14 +119,16 @@ pub struct Counted {
 }
 
 impl Report {
-    /// Returns what was counted up to now: of other threads, up to the last time that they entered or left a region.
+    /// Returns what was counted up to now: of other threads, up to the last time that they entered or left a region. It has no
+    /// threads in a signal handler that came while the thread was busy with regions.
     pub fn now() -> Self {
         let program = std::env::current_exe().map(|path| path.display().to_string());
+        let threads = thread::alone(|| thread::all().iter().map(|one| of_thread(one)).collect());
         Self {
             process: std::process::id(),
             rank: rank(),
             program: program.unwrap_or_default(),
-            threads: thread::all().iter().map(|one| of_thread(one)).collect(),
+            threads: threads.unwrap_or_default(),
         }
     }
 
@@ -214,6 +216,13 @@ pub fn totals(reports: &[Report]) -> Vec<RegionReport> {
     sums
 }
 
+impl ThreadReport {
+    /// Returns what the calling thread has counted up to the last time that it entered or left a region, if it has.
+    pub fn now() -> Option<Self> {
+        thread::own().and_then(|thread| thread::alone(|| of_thread(&thread)))
+    }
+}
+
 impl RegionReport {
     /// Returns its name.
     pub fn name(&self) -> &str {
@@ -224,7 +233,7 @@ impl RegionReport {
         let mut path = Vec::new();
         let mut next = Some(node);
         while let Some(node) = next {
-            path.extend(node.region.map(|region| region.name().to_owned()));
+            path.extend(node.region.map(|region| region.name_alone().to_owned()));
             next = Some(&tree.nodes[node.parent]).filter(|_| node.parent != OUTSIDE);
         }
         path.reverse();

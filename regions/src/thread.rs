@@ -1,12 +1,12 @@
 //! The counters of a thread, opened when it enters its first region.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use quipu::{Counts, Error, ErrorKind, EventSet, Result};
 
 use crate::exit;
-use crate::region::Region;
+use crate::region::{self, Names, Region};
 use crate::tree::Tree;
 
 /// A thread that has entered regions, for reports.
@@ -31,8 +31,16 @@ static THREADS: Mutex<Threads> = Mutex::new(Threads {
 });
 
 thread_local! {
+    /// The state of this thread. It is borrowed as long as the thread has a lock of this crate, or waits for one: a signal
+    /// handler that comes meanwhile keeps out, as it would wait for its own thread.
     static COUNTING: RefCell<Option<Counting>> = const { RefCell::new(None) };
+    /// The locks that a thread has which forks: no other thread has them then, and they are free in the child.
+    static FORKING: RefCell<Option<(MutexGuard<'static, Names>, MutexGuard<'static, Threads>)>> =
+        const { RefCell::new(None) };
 }
+
+/// The error that a signal handler gets, made before, so that nothing is allocated there.
+static INTERRUPTED: OnceLock<Error> = OnceLock::new();
 
 /// The state of the calling thread.
 struct Counting {
@@ -40,6 +48,8 @@ struct Counting {
     /// The set, and a buffer for its counts.
     set: Option<(EventSet, Counts)>,
     forks: u32,
+    /// The number of regions that were entered in this process and not left.
+    depth: usize,
     /// Regions that the parent process had entered and not left when this one was forked.
     of_parent: usize,
 }
@@ -53,6 +63,16 @@ pub(crate) fn all() -> Vec<Arc<Thread>> {
     let mut threads = lock(&THREADS);
     threads.of_this_process();
     threads.all.clone()
+}
+
+/// Returns the calling thread, if it has entered regions in this process.
+pub(crate) fn own() -> Option<Arc<Thread>> {
+    let own = COUNTING.try_with(|counting| {
+        let counting = counting.try_borrow().ok()?;
+        let counting = counting.as_ref()?;
+        (counting.forks == quipu_posix::forks()).then(|| Arc::clone(&counting.thread))
+    });
+    own.ok()?
 }
 
 /// Returns the tree of a thread.
@@ -73,6 +93,7 @@ impl Threads {
 
 impl Counting {
     fn start() -> Self {
+        INTERRUPTED.get_or_init(interrupted);
         exit::register();
         let opened = events_of_thread();
         let (set, tree) = match opened {
@@ -94,14 +115,9 @@ impl Counting {
             thread,
             set,
             forks: threads.forks,
+            depth: 0,
             of_parent: 0,
         }
-    }
-
-    /// Returns the number of regions that were entered in this process and not left.
-    fn depth(&self) -> usize {
-        let tree = self.thread.tree.as_ref();
-        tree.map_or(0, |tree| lock(tree).depth())
     }
 }
 
@@ -114,11 +130,45 @@ fn events_of_thread() -> Result<(EventSet, Counts)> {
     Ok((set, now))
 }
 
+fn refused(kind: ErrorKind, reason: &str) -> Error {
+    Error::new(kind, "count a region").with_reason(reason)
+}
+
+fn interrupted() -> Error {
+    let reason = "a signal handler came while the thread entered or left one";
+    refused(ErrorKind::Busy, reason)
+}
+
+/// Runs what takes a lock; returns `None` in a signal handler that came while the thread did so.
+pub(crate) fn alone<T>(body: impl FnOnce() -> T) -> Option<T> {
+    forks_wait();
+    let mut body = Some(body);
+    let mut run = || body.take().map(|body| body());
+    let ran = COUNTING.try_with(|counting| match counting.try_borrow_mut() {
+        Ok(_alone) => run(),
+        Err(_) => None,
+    });
+    // A thread that is ending has no state any more.
+    ran.unwrap_or_else(|_| run())
+}
+
+/// Has forks wait for the locks of this crate from now on.
+fn forks_wait() {
+    extern "C" fn take() {
+        let _ = alone(|| {
+            let held = (region::names(), lock(&THREADS));
+            let _ = FORKING.try_with(|forking| forking.replace(Some(held)));
+        });
+    }
+    extern "C" fn give_back() {
+        let _ = FORKING.try_with(RefCell::take);
+    }
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| quipu_posix::around_forks(take, give_back));
+}
+
 /// Runs something with the state of the calling thread, which is made if there is none, or in a process that was forked.
 fn with<T>(body: impl FnOnce(&mut Counting) -> Result<T>) -> Result<T> {
-    let refused = |reason| {
-        Err(Error::new(ErrorKind::InvalidConfiguration, "count a region").with_reason(reason))
-    };
     let done = COUNTING.try_with(|counting| match counting.try_borrow_mut() {
         Ok(mut counting) => {
             let forks = quipu_posix::forks();
@@ -127,16 +177,21 @@ fn with<T>(body: impl FnOnce(&mut Counting) -> Result<T>) -> Result<T> {
                 stale => {
                     let of_parent = stale
                         .take()
-                        .map_or(0, |stale| stale.of_parent + stale.depth());
+                        .map_or(0, |stale| stale.of_parent + stale.depth);
                     let counting = stale.insert(Counting::start());
                     counting.of_parent = of_parent;
                     body(counting)
                 }
             }
         }
-        Err(_) => refused("a signal handler came while the thread entered or left one"),
+        Err(_) => Err(INTERRUPTED.get().cloned().unwrap_or_else(interrupted)),
     });
-    done.unwrap_or_else(|_| refused("the thread is ending"))
+    done.unwrap_or_else(|_| {
+        Err(refused(
+            ErrorKind::InvalidConfiguration,
+            "the thread is ending",
+        ))
+    })
 }
 
 impl Counting {
@@ -148,27 +203,33 @@ impl Counting {
         let tree = self.thread.tree.as_ref().map_err(Clone::clone)?;
         match &mut self.set {
             Some((set, now)) => body(set, now, &mut lock(tree)),
-            None => Err(Error::new(
+            None => Err(refused(
                 ErrorKind::InvalidConfiguration,
-                "count a region",
+                "the thread has no counters",
             )),
         }
     }
 }
 
 pub(crate) fn begin(region: Region) -> Result<()> {
+    if !region.is_known() {
+        let reason = "it was not looked up, or in a signal handler that came while the thread was busy with regions";
+        return Err(refused(ErrorKind::InvalidConfiguration, reason));
+    }
     with(|counting| {
         counting.counted(|set, now, tree| {
             let node = tree.node_of(region, || set.counts());
             set.read(now)?;
             tree.enter(node, now)
-        })
+        })?;
+        counting.depth += 1;
+        Ok(())
     })
 }
 
 pub(crate) fn end(region: Region) -> Result<()> {
     with(|counting| {
-        if counting.of_parent > 0 && counting.depth() == 0 {
+        if counting.of_parent > 0 && counting.depth == 0 {
             // What the parent process has entered is left in the parent.
             counting.of_parent -= 1;
             return Ok(());
@@ -183,7 +244,9 @@ pub(crate) fn end(region: Region) -> Result<()> {
             }
             set.read(now)?;
             tree.leave(now)
-        })
+        })?;
+        counting.depth -= 1;
+        Ok(())
     })
 }
 

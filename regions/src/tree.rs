@@ -78,11 +78,6 @@ impl Tree {
         }
     }
 
-    /// Returns the number of regions that the thread is inside of.
-    pub(crate) fn depth(&self) -> usize {
-        self.inside.len()
-    }
-
     /// Returns the node that a region has if it is entered now, and makes room for it, so that entering allocates nothing.
     pub(crate) fn node_of(&mut self, region: Region, zero: impl FnOnce() -> Counts) -> usize {
         if self.inside.len() == self.inside.capacity() {
@@ -133,7 +128,9 @@ impl Tree {
         }
         let is_inside = self.inside_of.get(region.place()).copied().flatten();
         let reason = match (innermost, is_inside) {
-            (Some(inner), Some(_)) => format!("{} is inside of it, and was not left", inner.name()),
+            (Some(inner), Some(_)) => {
+                format!("{} is inside of it, and was not left", inner.name_alone())
+            }
             _ => "this thread has not entered it, or has left it already".to_owned(),
         };
         Err(refused(region).with_reason(reason))
@@ -188,7 +185,7 @@ impl Tree {
             .flatten()
             .is_some()
         {
-            let attempted = format!("reset the region {}", region.name());
+            let attempted = format!("reset the region {}", region.name_alone());
             let error = Error::new(ErrorKind::InvalidConfiguration, attempted);
             return Err(error.with_reason("the thread is inside of it"));
         }
@@ -214,7 +211,7 @@ impl Tree {
 
 /// Returns the error of a region that cannot be left.
 fn refused(region: Region) -> Error {
-    let attempted = format!("leave the region {}", region.name());
+    let attempted = format!("leave the region {}", region.name_alone());
     Error::new(ErrorKind::InvalidConfiguration, attempted)
 }
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use quipu::Count;
 use quipu_regions::{Region, RegionReport, Report, region};
@@ -125,6 +127,48 @@ fn what_is_left_wrongly_is_an_error_by_name() {
         text.contains("cannot leave the region wrong inner"),
         "{text}"
     );
+}
+
+#[test]
+fn nothing_is_lost_while_reports_are_made() {
+    const THREADS: u64 = 8;
+    const CALLS: u64 = 20_000;
+    let [outer, inner] = ["many outer", "many inner"].map(Region::named);
+    let running = AtomicU64::new(THREADS);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..CALLS {
+                    outer.begin().expect("counters");
+                    inner.begin().expect("counters");
+                    inner.end().expect("the innermost");
+                    outer.end().expect("the innermost");
+                }
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while running.load(Ordering::Relaxed) > 0 {
+            let totals = Report::now().totals();
+            let calls = |name| {
+                totals
+                    .iter()
+                    .find(|region| region.name() == name)
+                    .map(|region| region.calls)
+            };
+            assert!(calls("many inner") <= calls("many outer"), "{totals:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let totals = Report::now().totals();
+    for name in ["many outer", "many inner"] {
+        let region = find(&totals, name);
+        assert_eq!(
+            (region.calls, region.not_left),
+            (THREADS * CALLS, 0),
+            "{name}"
+        );
+        assert!(region.own_elapsed <= region.elapsed);
+    }
 }
 
 #[test]

@@ -33,6 +33,39 @@
     ((void)memset(&(object), 0, sizeof(object)), (void)((object).size = sizeof(object)))
 
 /**
+ * Enters a region until QUIPU_REGION_END of its name, where regions are on (quipu_region_if_on()). The
+ * name is looked up once for each place, so it has to be the same each time. Where regions are off this
+ * is one test of a static variable, and nothing with QUIPU_NO_REGIONS defined.
+ */
+#ifdef QUIPU_NO_REGIONS
+#define QUIPU_REGION_BEGIN(name) ((void)0)
+#define QUIPU_REGION_END(name) ((void)0)
+#else
+#ifdef __GNUC__
+#define QUIPU_REGION_LOAD(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define QUIPU_REGION_STORE(place, region) __atomic_store_n(&(place), region, __ATOMIC_RELAXED)
+#else
+#define QUIPU_REGION_LOAD(place) (place)
+#define QUIPU_REGION_STORE(place, region) ((place) = (region))
+#endif
+#define QUIPU_REGION_CALL(call, name)                                                             \
+    do {                                                                                          \
+        static uint32_t quipu_place_;                                                             \
+        uint32_t quipu_here_ = QUIPU_REGION_LOAD(quipu_place_);                                   \
+        if (quipu_here_ != QUIPU_REGION_OFF) {                                                    \
+            if (quipu_here_ == 0) {                                                               \
+                quipu_here_ = quipu_region_if_on(name);                                           \
+                QUIPU_REGION_STORE(quipu_place_, quipu_here_);                                    \
+            }                                                                                     \
+            if (quipu_here_ != QUIPU_REGION_OFF)                                                  \
+                (void)call(quipu_here_);                                                          \
+        }                                                                                         \
+    } while (0)
+#define QUIPU_REGION_BEGIN(name) QUIPU_REGION_CALL(quipu_region_enter, name)
+#define QUIPU_REGION_END(name) QUIPU_REGION_CALL(quipu_region_leave, name)
+#endif
+
+/**
  * The version of the header: this and the next two. quipu_version() has the library's.
  */
 #define QUIPU_VERSION_MAJOR 0
@@ -46,6 +79,11 @@
  * See QUIPU_VERSION_MAJOR.
  */
 #define QUIPU_VERSION_PATCH 0
+
+/**
+ * What QUIPU_REGION_BEGIN keeps where regions are off.
+ */
+#define QUIPU_REGION_OFF 4294967295
 
 /**
  * The result of every function that can fail: 0, or a negative number that says what kind of failure
@@ -743,6 +781,35 @@ enum quipu_encoding_form
 typedef enum quipu_encoding_form quipu_encoding_form;
 #else
 typedef uint32_t quipu_encoding_form;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How a report of regions is written.
+ */
+enum quipu_region_format
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * A table for people.
+     */
+    QUIPU_REGION_TABLE = 0,
+    /**
+     * JSON, a line: by thread, with the kind of each count.
+     */
+    QUIPU_REGION_JSON = 1,
+    /**
+     * Lines with commas, one for each thread, region and event.
+     */
+    QUIPU_REGION_CSV = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum quipu_region_format quipu_region_format;
+#else
+typedef uint32_t quipu_region_format;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1817,6 +1884,68 @@ quipu_status quipu_scale(const struct quipu_reading *reading, struct quipu_count
 quipu_status quipu_set_calibrate(struct quipu_set *set,
                                  struct quipu_overhead *out,
                                  size_t count);
+
+/**
+ * Returns a number for the region of a name, from 1, by which quipu_region_enter() and quipu_region_leave() know it. It is
+ * the same for each call and thread, and never closed.
+ *
+ * Returns 0, which cannot be entered, if `name` is null or not UTF-8, or in a signal handler that came while the thread
+ * looked up a name.
+ */
+uint32_t quipu_region(const char *name);
+
+/**
+ * Enters a region in the calling thread, until quipu_region_leave(). The first time, the thread's counters are opened, as
+ * QUIPU_REGION_EVENTS of the environment or quipu_region_events() say. Regions may be inside of others and of themselves.
+ *
+ * After the first time of a region in the one around it nothing is allocated, and a signal handler may call it too.
+ * Returns QUIPU_EBUSY in one that came while the thread entered or left a region, which is not the thread's last error.
+ */
+quipu_status quipu_region_enter(uint32_t region);
+
+/**
+ * Leaves a region, the last one that the calling thread has entered and not left.
+ *
+ * Returns QUIPU_EINVAL if it is not: another one is inside of it, it was left already, or another thread entered it.
+ * Nothing is left then, and the report says so. QUIPU_EBUSY as quipu_region_enter().
+ */
+quipu_status quipu_region_leave(uint32_t region);
+
+/**
+ * Enters the region of a name: quipu_region_enter(quipu_region(name)), which looks the name up each time.
+ */
+quipu_status quipu_region_begin(const char *name);
+
+/**
+ * Leaves the region of a name: quipu_region_leave(quipu_region(name)).
+ */
+quipu_status quipu_region_end(const char *name);
+
+/**
+ * Chooses the events of regions, as quipu_set_add() takes them, and turns QUIPU_REGION_BEGIN on; null are
+ * "task-clock,page-faults,instructions,cycles". QUIPU_REGION_EVENTS of the environment goes before them.
+ *
+ * Returns QUIPU_EINVAL if they are malformed, or a region was entered already.
+ */
+quipu_status quipu_region_events(const char *events);
+
+/**
+ * Returns quipu_region() of a name if regions are on, and QUIPU_REGION_OFF if not: they are on where QUIPU_REGIONS is in the
+ * environment, and after quipu_region_events(). QUIPU_REGION_BEGIN asks once for each place.
+ */
+uint32_t quipu_region_if_on(const char *name);
+
+/**
+ * Writes what was counted in regions up to now to the `size` bytes at `text`, with a NUL at its end, as a
+ * quipu_region_format: of other threads, up to the last time that they entered or left one. `needed` becomes the
+ * number of bytes that the text takes, and may be null; with a `size` of 0 `text` may be.
+ *
+ * Returns QUIPU_EINVAL when that is more than `size`: nothing is written then but `needed`.
+ */
+quipu_status quipu_region_report(uint32_t format,
+                                 char *text,
+                                 size_t size,
+                                 size_t *needed);
 
 /**
  * Opens a sampler, which takes no samples until it is started. `events` is as for quipu_set_add(), without

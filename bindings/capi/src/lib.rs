@@ -21,6 +21,8 @@ mod last_error;
 mod machine;
 mod names;
 mod reading;
+#[cfg(unix)]
+mod regions;
 mod sampler;
 mod set;
 mod sim;
@@ -36,6 +38,8 @@ pub use last_error::{quipu_error, quipu_last_error, quipu_perror};
 pub use machine::*;
 pub use names::*;
 pub use reading::*;
+#[cfg(unix)]
+pub use regions::*;
 pub use sampler::*;
 pub use set::*;
 pub use sim::*;

@@ -10,13 +10,14 @@ use std::process::Command;
 use c_build::{Language, Library};
 use commands::{is_there, printed, root, run, skip};
 
-const EXAMPLES: [&str; 10] = [
+const EXAMPLES: [&str; 11] = [
     "calibrated",
     "count_function",
     "encoded",
     "multiplexed",
     "own_events",
     "plain_values",
+    "regions",
     "sampled",
     "simulated",
     "threads",
@@ -99,6 +100,20 @@ fn examples_do_the_same_in_c_and_in_cpp() {
             false => skip("the examples of the kernel's counters", &why_not),
         }
         assert!(of("count_function").contains("  page-faults\n"));
+        let regions = of("regions");
+        for region in ["solve", "  step"] {
+            let row = |line: &&str| line.starts_with(region);
+            let row = regions
+                .lines()
+                .find(row)
+                .unwrap_or_else(|| panic!("{regions}"));
+            let calls = row.split_whitespace().nth(1);
+            assert_eq!(
+                calls,
+                Some(if region == "solve" { "1" } else { "3" }),
+                "{regions}"
+            );
+        }
         let threads = of("threads");
         for thread in 0..8 {
             let pages = (thread + 1) * 100;
@@ -278,7 +293,13 @@ fn examples_have_no_error_under_valgrind() {
     for example in EXAMPLES {
         if matches!(
             example,
-            "calibrated" | "count_function" | "own_events" | "plain_values" | "sampled" | "threads"
+            "calibrated"
+                | "count_function"
+                | "own_events"
+                | "plain_values"
+                | "regions"
+                | "sampled"
+                | "threads"
         ) && !has_perf_events(&why_not)
         {
             // getrusage(2) is of the calling thread, whose handle Rust's library never gives back.

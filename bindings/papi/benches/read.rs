@@ -1,4 +1,5 @@
-//! `PAPI_read` of this library beside PAPI's own: both are loaded into one process and called in turns.
+//! `PAPI_read` and the regions of the high level of this library beside PAPI's own: both are loaded into one process and called in
+//! turns.
 //!
 //! `cargo bench -p quipu-papi --bench read` prints the rows that `ci/bench` judges. Where there are no counters of the
 //! CPU the events are those of software. The libraries are never unloaded.
@@ -78,6 +79,8 @@ mod measured {
         start: c"PAPI_start", fn(c_int);
         stop: c"PAPI_stop", fn(c_int, *mut c_longlong);
         read: c"PAPI_read", fn(c_int, *mut c_longlong);
+        hl_region_begin: c"PAPI_hl_region_begin", fn(*const c_char);
+        hl_region_end: c"PAPI_hl_region_end", fn(*const c_char);
     }
 
     impl Papi {
@@ -158,6 +161,45 @@ mod measured {
         })
     }
 
+    /// Begin and end of a region of the high level, or the first code that is not PAPI_OK.
+    fn region(papi: &Papi) -> Result<(), c_int> {
+        let name = c"bench".as_ptr();
+        // SAFETY: texts.
+        unsafe {
+            ok((papi.hl_region_begin)(name))?;
+            ok((papi.hl_region_end)(name))
+        }
+    }
+
+    fn regions(papi: &'static OnceLock<Papi>) -> Work {
+        let papi = papi.get().expect("it is loaded");
+        Box::new(move |times| {
+            for _ in 0..times {
+                region(papi).expect("a region");
+            }
+        })
+    }
+
+    /// Compares regions of one event. What each library keeps of every call is written when the process ends.
+    fn row_of_regions() {
+        const ROW: &str = "PAPI_hl_region_begin and _end / PAPI's";
+        let which = *WHICH.get().expect("the events are chosen");
+        let variables = [
+            (c"PAPI_EVENTS", EVENTS[which][0]),
+            (c"PAPI_OUTPUT_DIRECTORY", c"/tmp/quipu-bench"),
+        ];
+        for (variable, value) in variables {
+            // SAFETY: texts; no other thread runs.
+            unsafe { libc::setenv(variable.as_ptr(), value.as_ptr(), 1) };
+        }
+        for (papi, whose) in [(&OURS, "Quipu's"), (&THEIRS, "PAPI's")] {
+            if let Err(code) = region(papi.get().expect("it is loaded")) {
+                return skip(ROW, &format!("{whose} regions return {code}"));
+            }
+        }
+        row(ROW, READS, || regions(&OURS), || regions(&THEIRS));
+    }
+
     pub(super) fn main() {
         if let Err(reason) = load() {
             skip("PAPI_read of 1 / PAPI's", &reason);
@@ -176,6 +218,7 @@ mod measured {
             || read(&OURS, 5),
             || read(&THEIRS, 5),
         );
+        row_of_regions();
     }
 
     /// Loads both libraries, and chooses the events.

@@ -6,7 +6,7 @@ use std::{env, fs};
 use cbindgen::{Builder, Config};
 
 /// The modules with something public, in the order in which a reader of the header wants them.
-const MODULES: [&str; 16] = [
+const MODULES: [&str; 17] = [
     "status",
     "last_error",
     "machine",
@@ -15,6 +15,7 @@ const MODULES: [&str; 16] = [
     "set/events",
     "reading",
     "set/overhead",
+    "regions",
     "sampler",
     "cpu_info",
     "database",

@@ -31,8 +31,10 @@ macro_rules! refusals {
 }
 
 /// Functions that may be called with null, or take no pointer.
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 6] = [
     "quipu_perror",
+    "quipu_region",
+    "quipu_region_if_on",
     "quipu_strerror",
     "quipu_version",
     "quipu_version_string",
@@ -112,6 +114,15 @@ fn null_is_refused_everywhere() {
         quipu_set_total(set, a, 1, null_mut(), 1) => QUIPU_EINVAL,
         quipu_scale(null(), count) => QUIPU_EINVAL,
         quipu_scale(a, null_mut()) => QUIPU_EINVAL,
+
+        quipu_region_begin(null()) => QUIPU_EINVAL,
+        quipu_region_end(null()) => QUIPU_EINVAL,
+        quipu_region_enter(0) => QUIPU_EINVAL,
+        quipu_region_leave(0) => QUIPU_EINVAL,
+        quipu_region_enter(quipu_region(null())) => QUIPU_EINVAL,
+        quipu_region_events(null()) => QUIPU_OK,
+        quipu_region_report(0, null_mut(), 0, null_mut()) => QUIPU_EINVAL,
+        quipu_region_report(0, null_mut(), 1 << 20, null_mut()) => QUIPU_EINVAL,
 
         quipu_sampler_open(null(), null(), null(), &mut null_mut()) => QUIPU_EINVAL,
         quipu_sampler_open(null(), cycles, null(), null_mut()) => QUIPU_EINVAL,
