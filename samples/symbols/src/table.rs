@@ -91,6 +91,16 @@ struct Found {
     rank: u8,
 }
 
+impl Found {
+    /// Returns the first address behind it, where another one begins at `next`.
+    fn end(&self, next: u64) -> u64 {
+        match self.extent {
+            Extent::Known(len) => self.start.saturating_add(len),
+            Extent::ToNext(most) => next.min(self.start.saturating_add(most)),
+        }
+    }
+}
+
 /// Length of a symbol, or its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -162,10 +172,6 @@ fn text_at(names: &[u8], at: u32) -> Option<&str> {
 impl SymbolTable {
     /// Appends a symbol behind those that begin before it. Another one begins at `next`.
     fn push(&mut self, symbol: &Found, next: u64) {
-        let end = match symbol.extent {
-            Extent::Known(len) => symbol.start.saturating_add(len),
-            Extent::ToNext(most) => next.min(symbol.start.saturating_add(most)),
-        };
         let mut around = self.entries.len().checked_sub(1);
         while let Some(i) = around
             && self.entries[i].end <= symbol.start
@@ -174,7 +180,7 @@ impl SymbolTable {
         }
         self.entries.push(SymbolRange {
             start: symbol.start,
-            end,
+            end: symbol.end(next),
             around: around.and_then(|i| u32::try_from(i).ok()),
             name: symbol.name,
             has_aliases: false,
@@ -193,25 +199,17 @@ impl SymbolTable {
         let equals = symbols.iter().enumerate();
         let equals = equals.filter(|(at, symbol)| Some(place((*at, *symbol))) == best);
         let equals: Vec<&Found> = equals.map(|(_, symbol)| symbol).collect();
-        let Some(first) = equals.first() else {
+        let Some(longest) = equals.iter().max_by_key(|symbol| symbol.end(next)) else {
             return;
         };
-        if equals.iter().all(|symbol| symbol.extent == first.extent) {
-            self.push(first, next);
-            if let ([_, _, ..], Some(entry)) = (&equals[..], self.entries.last_mut()) {
-                entry.has_aliases = true;
-                self.aliases.push(Aliases {
-                    entry: self.entries.len() - 1,
-                    names: equals.iter().map(|symbol| symbol.name).collect(),
-                    chosen: OnceLock::new(),
-                });
-            }
-            return;
-        }
-        // Compilers know the lengths of what they mangle.
-        let name = |symbol: &&&Found| order_of(text_at(&self.names, symbol.name).unwrap_or(""));
-        if let Some(chosen) = equals.iter().min_by_key(name) {
-            self.push(chosen, next);
+        self.push(longest, next);
+        if let ([_, _, ..], Some(entry)) = (&equals[..], self.entries.last_mut()) {
+            entry.has_aliases = true;
+            self.aliases.push(Aliases {
+                entry: self.entries.len() - 1,
+                names: equals.iter().map(|symbol| symbol.name).collect(),
+                chosen: OnceLock::new(),
+            });
         }
     }
 
@@ -340,7 +338,7 @@ mod tests {
                 "global_without_length_that_comes_last",
                 "global_without_length_that_comes_last",
                 "a_longer_name",
-                "-"
+                "a_longer_name"
             ]
         );
     }

@@ -235,8 +235,8 @@ fn functions_of_two_names() -> String {
                 ends += &format!(".size {name}, . - {name}\\n");
             }
         }
-        code += &format!(".p2align 4; {labels} .L{at}: movb $1, (%rdi); ret; {ends}");
-        table += &format!(".quad .L{at}\\n");
+        code += &format!(".p2align 4; {labels} .Lpair{at}: movb $1, (%rdi); ret; {ends}");
+        table += &format!(".quad .Lpair{at}\\n");
     }
     format!(
         r#"
@@ -272,9 +272,10 @@ fn of_two_names_of_a_function_the_one_is_taken_that_perf_takes() {
         return skip(TEST, reason);
     }
     compare(&bench, "p.data", &["-F", "ip,sym"]);
-    let names = stdout(&script(&bench, &["-i", "p.data", "-F", "sym"]));
+    let names = stdout(&script(&bench, &["-i", "p.data", "-F", "ip,sym"]));
+    // Four of six pairs are of C, whose clones are shown as such.
     let names = names.lines().filter(|line| line.contains(".part."));
-    assert!(names.count() > 200);
+    assert!(names.count() >= 144);
 }
 
 #[test]
