@@ -135,8 +135,17 @@ fn ours() -> Result<Markers, String> {
 }
 
 fn main() {
-    set(c"LIKWID_EVENTS", c"page-faults,context-switches");
+    // By its soname, which both have: the installed one before ours.
+    set(
+        c"LIKWID_EVENTS",
+        c"INSTR_RETIRED_ANY:FIXC0,CPU_CLK_UNHALTED_CORE:FIXC1",
+    );
     set(c"LIKWID_FILEPATH", c"/dev/null");
+    set(c"LIKWID_MODE", c"0");
+    set(c"LIKWID_THREADS", c"0");
+    let theirs = Markers::load(c"liblikwid.so.5.2");
+
+    set(c"LIKWID_EVENTS", c"page-faults,context-switches");
     quipu_regions::choose_events(EVENTS).expect("the first");
     row("a region / two reads", TIMES, region, two_reads);
     row(
@@ -146,34 +155,28 @@ fn main() {
         two_reads,
     );
     match ours() {
-        Ok(markers) => {
-            OURS.get_or_init(|| markers);
-            row(
-                "a marked region / two reads",
-                TIMES,
-                || self::markers(&OURS),
-                two_reads,
-            );
-        }
+        Ok(ours) => OURS.get_or_init(|| ours),
         Err(reason) => return skip("a marked region / two reads", &reason),
-    }
-    set(
-        c"LIKWID_EVENTS",
-        c"INSTR_RETIRED_ANY:FIXC0,CPU_CLK_UNHALTED_CORE:FIXC1",
+    };
+    row(
+        "a marked region / two reads",
+        TIMES,
+        || markers(&OURS),
+        two_reads,
     );
-    set(c"LIKWID_MODE", c"0");
-    set(c"LIKWID_THREADS", c"0");
-    let row_of_likwid = "a marked region / LIKWID's";
-    match Markers::load(c"liblikwid.so.5.2") {
-        Ok(markers) => {
-            THEIRS.get_or_init(|| markers);
+    match theirs {
+        Ok(theirs) => {
+            THEIRS.get_or_init(|| theirs);
             row(
-                row_of_likwid,
+                "a marked region / LIKWID's",
                 TIMES,
-                || self::markers(&OURS),
-                || self::markers(&THEIRS),
+                || markers(&OURS),
+                || markers(&THEIRS),
             );
         }
-        Err(reason) => skip(row_of_likwid, &format!("LIKWID's library: {reason}")),
+        Err(reason) => skip(
+            "a marked region / LIKWID's",
+            &format!("LIKWID's library: {reason}"),
+        ),
     }
 }

@@ -128,10 +128,11 @@ fn native_name(likwid: &str) -> Option<String> {
             .collect()
     };
     let tables = NativeEvents::this().tables().ok()?;
-    let mut events = tables.iter().flat_map(|table| table.events());
-    events
-        .find(|event| plain(&event.name) == likwid)
-        .map(|event| event.name)
+    let event = tables.iter().find_map(|table| {
+        let mut events = table.events().into_iter();
+        events.find(|event| plain(&event.name) == likwid)
+    });
+    event.map(|event| event.name)
 }
 
 #[cfg(test)]
