@@ -81,7 +81,7 @@
 #define QUIPU_VERSION_PATCH 0
 
 /**
- * What QUIPU_REGION_BEGIN keeps where regions are off.
+ * The number that QUIPU_REGION_BEGIN keeps where regions are off.
  */
 #define QUIPU_REGION_OFF 4294967295
 
@@ -785,7 +785,7 @@ typedef uint32_t quipu_encoding_form;
 #endif // __cplusplus
 
 /**
- * How a report of regions is written.
+ * The form of a report of regions.
  */
 enum quipu_region_format
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L

@@ -9,10 +9,10 @@ use crate::boundary::{self, check_array, guarded};
 use crate::failure::Failure;
 use crate::quipu_status::{self, QUIPU_EBUSY};
 
-/// What QUIPU_REGION_BEGIN keeps where regions are off.
+/// The number that QUIPU_REGION_BEGIN keeps where regions are off.
 pub const QUIPU_REGION_OFF: u32 = 0xffff_ffff;
 
-/// How a report of regions is written.
+/// The form of a report of regions.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum quipu_region_format {

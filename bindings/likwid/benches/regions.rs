@@ -1,4 +1,4 @@
-//! What a region costs: beside two reads of the same set, and by LIKWID's markers here and in LIKWID.
+//! The cost of a region: beside two reads of the same set, and by LIKWID's markers here and in LIKWID.
 //!
 //! `cargo bench -p quipu-likwid --bench regions` prints the rows that `ci/bench` judges. LIKWID's own markers count in registers,
 //! which take root and a CPU that LIKWID knows. The libraries are never unloaded.
@@ -29,7 +29,7 @@ fn region() -> Work {
     })
 }
 
-/// The same inside of four others.
+/// A region inside of four others.
 fn inner_region() -> Work {
     let region = Region::named("inner bench");
     let outer = ["1", "2", "3", "4"].map(Region::named);

@@ -9,7 +9,7 @@ pub(crate) struct EventGroup {
     pub(crate) events: Vec<String>,
 }
 
-/// What LIKWID_EVENTS asks for.
+/// The groups of events that LIKWID_EVENTS asks for.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Request {
     pub(crate) groups: Vec<EventGroup>,

@@ -10,7 +10,7 @@ use crate::cpu;
 use crate::file::region_of;
 use crate::session::{self, Session};
 
-/// What LIKWID returns where it has no markers, or no such region.
+/// The value that LIKWID returns where it has no markers, or no such region.
 const REFUSED: c_int = -libc::EFAULT;
 
 /// Runs what a function does while something is measured. A panic ends here.

@@ -1,4 +1,4 @@
-//! What is measured between the first and the last marker of a process.
+//! The time between the first and the last marker of a process.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

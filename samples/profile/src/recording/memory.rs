@@ -11,7 +11,7 @@ const OF_EACH_BYTE_OF_FILES: u64 = 4;
 /// Bytes of records between two looks.
 const STEP: usize = 1 << 20;
 
-/// What a recording takes.
+/// The memory that a recording takes.
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Bytes that it may take, where a person says so.
