@@ -6,7 +6,7 @@ use clap::Args;
 use quipu_perf_data::Features;
 use quipu_symbols::{KernelSymbols, build_id_of, is_same_build_id};
 
-use quipu_shell::Failure;
+use quipu_shell::{Failure, numbers};
 
 use super::kernel::id_of_kernel;
 
@@ -28,7 +28,8 @@ pub(crate) struct SymbolOptions {
     )]
     pub(crate) kallsyms: Option<PathBuf>,
     /// Read what takes up to so many megabytes of memory; 400, and more for long files, unless it is named
-    #[arg(long, value_name = "MB", help_heading = "What")]
+    #[arg(long, value_name = "MB", value_parser = numbers::positive::<u64>, allow_negative_numbers = true,
+          help_heading = "What")]
     pub(crate) max_memory: Option<u64>,
 }
 
