@@ -249,7 +249,7 @@ impl Stacks {
     }
 
     /// Leaves out what none of these stacks is made of any more. Those that stay get other numbers.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(test, target_os = "linux"))]
     pub(super) fn shrink_to<'a>(&mut self, all: impl Iterator<Item = &'a mut Weights>) {
         let before = std::mem::take(self);
         for weights in all {
