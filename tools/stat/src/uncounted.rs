@@ -25,6 +25,10 @@ const EXEC: u32 = 4;
 /// 8 us were measured of a program that waits for a disk.
 const SWITCHES: u32 = 20;
 
+/// The time by which the ends of an interval may differ for counters and for CPU times, where others run in between: beside
+/// builds on two CPUs an interval of 20 ms lacked more than the millisecond of an exec(2).
+const BETWEEN_INTERVALS: Duration = Duration::from_millis(10);
+
 /// The name that stands in the place of a backend's where a count is wait4(2)'s.
 pub(super) const WAIT4: &str = "wait4";
 
@@ -87,6 +91,8 @@ pub(super) struct Span {
     /// CPU time in which nothing is missed: a process that ends takes some behind its counters. An exec(2) that ends
     /// them can be all that a command does.
     least: Duration,
+    /// The time by which its ends may differ for counters.
+    apart: Duration,
     /// True if there were no counters any more before.
     has_ended: bool,
 }
@@ -179,6 +185,7 @@ impl CpuTime {
             forks: number(forks_since(self.forks[1])),
             switches: number(switches.sum()),
             least: self.beside * EXEC,
+            apart: BETWEEN_INTERVALS,
             has_ended: self.has_ended,
         }
     }
@@ -220,6 +227,7 @@ impl CpuTime {
                 Some(_) => Duration::ZERO,
                 None => self.beside * EXEC,
             },
+            apart: Duration::ZERO,
             has_ended: false,
         }
     }
@@ -273,7 +281,7 @@ impl Span {
         let of_forks = self.beside.saturating_mul(self.forks);
         let of_switches = (self.beside / SWITCHES).saturating_mul(self.switches);
         let of_both = of_forks.saturating_add(of_switches).min(self.cpu / 5 * 2);
-        let beside = self.beside * EXEC + of_both + self.cpu / 20;
+        let beside = self.beside * EXEC + of_both + self.cpu / 20 + self.apart;
         let longest = enabled.max(self.witnessed);
         let lacks_a_fifth = self.cpu.saturating_sub(longest) > self.cpu / 5;
         if (enabled < self.cpu / 10 && lacks_a_fifth) || (self.has_ended && enabled.is_zero()) {
@@ -393,6 +401,7 @@ mod tests {
             forks: 1,
             switches: 0,
             least: Duration::ZERO,
+            apart: Duration::ZERO,
             has_ended: false,
         }
     }
@@ -427,6 +436,17 @@ mod tests {
             ..span(400, 0)
         };
         assert_eq!(asleep.uncounted(Duration::ZERO), Nothing);
+        // An interval whose ends were apart, and one that lacks more.
+        let interval = |cpu, enabled| {
+            let apart = BETWEEN_INTERVALS;
+            let span = Span {
+                apart,
+                ..span(cpu, 0)
+            };
+            span.uncounted(Duration::from_micros(enabled))
+        };
+        assert_eq!(interval(18_000, 9_070), Nothing);
+        assert_eq!(interval(50_000, 9_070), Part);
     }
 
     /// A machine whose processor was away while a command executed.
