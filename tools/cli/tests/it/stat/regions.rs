@@ -13,7 +13,7 @@ const CHILD: &str = "QUIPU_TEST_REGIONS";
 const TEST: &str = "stat::regions::regions_of_all_processes_are_reported";
 
 /// Returns the page faults of the calling thread.
-fn faults() -> i64 {
+fn faults() -> std::ffi::c_long {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a usage");
     usage.minor_page_faults() + usage.major_page_faults()
 }
