@@ -26,6 +26,7 @@ impl Profile {
             unit: Unit::Time,
             lost: on.lost + off.lost,
             jumped: on.jumped + off.jumped,
+            throttled: on.throttled.clone(),
             total: on.total,
             ..EventProfile::default()
         };
