@@ -4,7 +4,13 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+#[cfg(unix)]
+use std::fs::OpenOptions;
 use std::io::Read as _;
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt as _;
+#[cfg(unix)]
+use std::path::Path;
 use std::sync::OnceLock;
 use std::{env, io};
 
@@ -31,6 +37,20 @@ pub fn text(name: &str) -> Option<String> {
 /// file as well.
 pub fn has_more_rights() -> bool {
     has_other_ids() || cfg!(any(target_os = "linux", target_os = "android")) && is_secure()
+}
+
+/// Opens the file that a variable of the environment names for writing, and empties it. It is made unless it is there; a link is
+/// not followed, as another user who put it there would choose what is overwritten.
+///
+/// # Errors
+/// If it is a link, or cannot be opened.
+#[cfg(unix)]
+pub fn create_named(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    options
+        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+        .open(path)
 }
 
 #[cfg(unix)]

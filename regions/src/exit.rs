@@ -1,6 +1,5 @@
 //! The report at the end of the process, where the user asked for one.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -71,24 +70,14 @@ fn write(report: &Report, place: &Path) -> io::Result<()> {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let own = place.join(format!("{}-{}.json", report.process, now.as_nanos()));
-        return create(&own)?.write_all(&report.json()?);
+        return quipu_environment::create_named(&own)?.write_all(&report.json()?);
     }
     let text = match place.extension().and_then(|end| end.to_str()) {
         Some("json") => report.json()?,
         Some("csv") => report.csv().into_bytes(),
         _ => report.to_string().into_bytes(),
     };
-    create(place)?.write_all(&text)
-}
-
-/// Opens a file, but no link: what another user put there is not written over.
-fn create(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    options
-        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-        .open(path)
+    quipu_environment::create_named(place)?.write_all(&text)
 }
 
 impl Report {

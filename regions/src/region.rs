@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use quipu::Result;
 
@@ -54,7 +54,7 @@ static KNOWN: AtomicU32 = AtomicU32::new(0);
 
 /// Waits for the names. A thread that has them is [alone](thread::alone).
 pub(crate) fn names() -> MutexGuard<'static, Names> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+    thread::lock(&NAMES)
 }
 
 impl Region {

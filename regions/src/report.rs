@@ -339,7 +339,7 @@ fn of_thread(thread: &Thread) -> ThreadReport {
     match &thread.tree {
         Err(error) => report.mistakes.push(format!("{error:#}")),
         Ok(tree) => {
-            let tree = thread::locked(tree);
+            let tree = thread::lock(tree);
             let nodes = tree.nodes.iter().skip(1);
             report.regions = nodes.map(|node| RegionReport::of(&tree, node)).collect();
             let outside = &tree.nodes[OUTSIDE];

@@ -54,7 +54,8 @@ struct Counting {
     of_parent: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Takes a lock; a panic elsewhere leaves what it guards as it was.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -73,11 +74,6 @@ pub(crate) fn own() -> Option<Arc<Thread>> {
         (counting.forks == quipu_posix::forks()).then(|| Arc::clone(&counting.thread))
     });
     own.ok()?
-}
-
-/// Returns the tree of a thread.
-pub(crate) fn locked(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
-    lock(tree)
 }
 
 impl Threads {

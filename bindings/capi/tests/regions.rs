@@ -177,7 +177,7 @@ fn libraries_with_regions_can_be_closed() {
     assert_eq!(of(&rows, "of the plugin"), vec![(1, 0, "0".to_owned()); 4]);
 }
 
-/// Marks that nobody asked for are tests of a variable: nothing is opened, read or written.
+/// Marks are tests of a variable where regions are off: nothing is opened, read or written.
 #[test]
 fn marks_are_off_unless_asked_for() {
     let scene = Scene::new();

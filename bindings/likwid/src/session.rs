@@ -1,8 +1,6 @@
 //! The time between the first and the last marker of a process.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,11 +110,7 @@ impl Session {
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let report = Report::now();
         let text = file::text(&report, &self.groups, cpu::of_thread);
-        // A link that another user put there is not written through.
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        let mut file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
-        file.write_all(text.as_bytes())
+        quipu_environment::create_named(path)?.write_all(text.as_bytes())
     }
 }
 
