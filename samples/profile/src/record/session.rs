@@ -183,11 +183,12 @@ impl Recording {
                 for piece in batch.bytes() {
                     taken.records.extend_from_slice(piece);
                 }
-                batch.iter().try_for_each(|record| record.map(drop))?;
+                let read = batch.iter().try_for_each(|record| record.map(drop));
                 drop(batch);
-                if taken.records.len() > MOST_TAKEN {
+                if read.is_err() || taken.records.len() > MOST_TAKEN {
                     taken.keep(&layout)?;
                 }
+                read?;
             }
             taken.keep(&layout)?;
         }
