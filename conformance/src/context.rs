@@ -304,9 +304,24 @@ impl<'a> Context<'a> {
 
     /// Counts with a group while an event occurs, and not what preparing that takes, as memory that is allocated.
     pub(crate) fn count(&self, group: &mut dyn Group, event: &EventSpec, times: u64) -> Outcome {
-        let work = self.workload(event, times)?;
+        self.count_all(group, [(event, times)])
+    }
+
+    /// Counts while several events occur one after the other. All of it is prepared before the group counts: that is work too,
+    /// of the kernel's for one.
+    pub(crate) fn count_all<'e>(
+        &self,
+        group: &mut dyn Group,
+        work: impl IntoIterator<Item = (&'e EventSpec, u64)>,
+    ) -> Outcome {
+        let prepared: Vec<_> = work
+            .into_iter()
+            .map(|(event, times)| self.workload(event, times))
+            .collect::<Outcome<_>>()?;
         group.enable()?;
-        work();
+        for work in prepared {
+            work();
+        }
         group.disable()?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Filters: user and kernel mode, and honesty about what cannot be filtered.
 
-use quipu_hal::{ErrorKind, EventSpec, Filter};
+use quipu_hal::{ErrorKind, EventSpec, Filter, Group};
 
 use crate::context::{Context, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
@@ -81,9 +81,26 @@ fn filterable(context: &Context<'_>) -> Outcome<EventSpec> {
     Err(Ability::WorkAtLevel.into())
 }
 
-fn work(context: &Context<'_>, event: &EventSpec, level: Filter, times: u64) -> Outcome {
-    let workload = context.fixture().workload_at(event, level, times);
-    workload.ok_or(Ability::WorkAtLevel)?();
+/// Counts while an event occurs so many times in user mode, and then in the kernel. Both is prepared before the group counts.
+fn count_at_both(
+    context: &Context<'_>,
+    group: &mut dyn Group,
+    event: &EventSpec,
+    [user, kernel]: [u64; 2],
+) -> Outcome {
+    let prepare = |level, times| {
+        let workload = context.fixture().workload_at(event, level, times);
+        workload.ok_or(Ability::WorkAtLevel)
+    };
+    let works = [
+        prepare(Filter::USER, user)?,
+        prepare(Filter::KERNEL, kernel)?,
+    ];
+    group.enable()?;
+    for work in works {
+        work();
+    }
+    group.disable()?;
     Ok(())
 }
 
@@ -95,10 +112,7 @@ fn count(
     kernel: u64,
 ) -> Outcome<u64> {
     let mut group = context.open_stopped(&event.clone().with_filter(filter))?;
-    group.enable()?;
-    work(context, event, Filter::USER, user)?;
-    work(context, event, Filter::KERNEL, kernel)?;
-    group.disable()?;
+    count_at_both(context, &mut *group, event, [user, kernel])?;
     Ok(context.reading(&mut *group)?.value)
 }
 
@@ -134,10 +148,7 @@ fn each_member_its_own(context: &Context<'_>) -> Outcome {
         with(Filter::USER),
     ];
     let mut group = context.open(&stopped(members))?;
-    group.enable()?;
-    work(context, &event, Filter::USER, 20)?;
-    work(context, &event, Filter::KERNEL, 3)?;
-    group.disable()?;
+    count_at_both(context, &mut *group, &event, [20, 3])?;
     ensure_eq!(
         context.values(&mut *group)?,
         [3, 23, 20],

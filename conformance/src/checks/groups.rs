@@ -100,10 +100,7 @@ fn member_order(context: &Context<'_>) -> Outcome {
         ([b.clone(), a.clone()], [5, 17]),
     ] {
         let mut group = context.open(&stopped(members))?;
-        group.enable()?;
-        context.cause(&a, 17)?;
-        context.cause(&b, 5)?;
-        group.disable()?;
+        context.count_all(&mut *group, [(&a, 17), (&b, 5)])?;
         ensure_eq!(context.values(&mut *group)?, wanted, "the values");
     }
     Ok(())

@@ -235,11 +235,7 @@ fn observers_agree(context: &Context<'_>) -> Outcome {
 fn events_apart(context: &Context<'_>) -> Outcome {
     let [a, b] = context.exact_pair()?;
     let mut group = context.open(&stopped([a.clone(), b.clone()]))?;
-    group.enable()?;
-    context.cause(&a, 30)?;
-    context.cause(&b, 4)?;
-    context.cause(&a, 1)?;
-    group.disable()?;
+    context.count_all(&mut *group, [(&a, 30), (&b, 4), (&a, 1)])?;
     ensure_eq!(context.values(&mut *group)?, [31, 4], "the values");
     Ok(())
 }
