@@ -16,13 +16,22 @@ pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
     /// The nodes that were entered and not left, the outermost first.
     inside: Vec<usize>,
-    /// The node of each region that the thread is inside of, by the region's place.
-    inside_of: Vec<Option<usize>>,
+    /// Where each region is in the tree, by its place among the names.
+    places: Vec<Places>,
     /// The last time that a region was entered or left, and the counts of then.
     last: Counts,
     last_time: Instant,
     /// Sentences on what was done wrong, each once.
     pub(crate) mistakes: Vec<String>,
+}
+
+/// The nodes of a region.
+#[derive(Clone, Default)]
+struct Places {
+    /// One for each region that it was entered from.
+    nodes: Vec<usize>,
+    /// The one that the thread is inside of.
+    inside: Option<usize>,
 }
 
 /// A region that was entered from another one.
@@ -71,7 +80,7 @@ impl Tree {
         Self {
             nodes: vec![Node::new(None, OUTSIDE, zero, begun)],
             inside: Vec::new(),
-            inside_of: Vec::new(),
+            places: Vec::new(),
             last: now.clone(),
             last_time: begun,
             mistakes: Vec::new(),
@@ -83,20 +92,20 @@ impl Tree {
         if self.inside.len() == self.inside.capacity() {
             self.inside.reserve(1);
         }
-        if self.inside_of.len() <= region.place() {
-            self.inside_of.resize(region.place() + 1, None);
+        if self.places.len() <= region.place() {
+            self.places.resize_with(region.place() + 1, Places::default);
         }
-        if let Some(node) = self.inside_of[region.place()] {
+        let places = &mut self.places[region.place()];
+        if let Some(node) = places.inside {
             return node;
         }
         let parent = self.inside.last().copied().unwrap_or(OUTSIDE);
-        let known = self.nodes.iter().skip(1);
-        let mut known = known.enumerate().map(|(at, node)| (at + 1, node));
-        let known = known.find(|(_, node)| node.region == Some(region) && node.parent == parent);
-        if let Some((at, _)) = known {
-            return at;
+        let mut known = places.nodes.iter().copied();
+        if let Some(node) = known.find(|node| self.nodes[*node].parent == parent) {
+            return node;
         }
         let node = Node::new(Some(region), parent, &zero(), self.last_time);
+        places.nodes.push(self.nodes.len());
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -112,7 +121,7 @@ impl Tree {
             entered.begun_time = time;
         }
         if let Some(region) = entered.region {
-            self.inside_of[region.place()] = Some(node);
+            self.places[region.place()].inside = Some(node);
         }
         self.inside.push(node);
         mem::swap(&mut self.last, now);
@@ -126,14 +135,18 @@ impl Tree {
         if innermost == Some(region) {
             return Ok(());
         }
-        let is_inside = self.inside_of.get(region.place()).copied().flatten();
-        let reason = match (innermost, is_inside) {
-            (Some(inner), Some(_)) => {
+        let reason = match innermost {
+            Some(inner) if self.is_inside(region) => {
                 format!("{} is inside of it, and was not left", inner.name_alone())
             }
             _ => "this thread has not entered it, or has left it already".to_owned(),
         };
         Err(refused(region).with_reason(reason))
+    }
+
+    fn is_inside(&self, region: Region) -> bool {
+        let places = self.places.get(region.place());
+        places.is_some_and(|places| places.inside.is_some())
     }
 
     /// Leaves the innermost node at the time of these counts.
@@ -151,7 +164,7 @@ impl Tree {
             left.shortest = left.shortest.min(took);
             left.longest = left.longest.max(took);
             if let Some(region) = left.region {
-                self.inside_of[region.place()] = None;
+                self.places[region.place()].inside = None;
             }
         }
         mem::swap(&mut self.last, now);
@@ -178,24 +191,15 @@ impl Tree {
 
     /// Forgets what was counted in a region.
     pub(crate) fn reset(&mut self, region: Region, zero: &Counts) -> Result<()> {
-        if self
-            .inside_of
-            .get(region.place())
-            .copied()
-            .flatten()
-            .is_some()
-        {
+        if self.is_inside(region) {
             let attempted = format!("reset the region {}", region.name_alone());
             let error = Error::new(ErrorKind::InvalidConfiguration, attempted);
             return Err(error.with_reason("the thread is inside of it"));
         }
-        for node in self
-            .nodes
-            .iter_mut()
-            .filter(|node| node.region == Some(region))
-        {
-            let parent = node.parent;
-            *node = Node::new(Some(region), parent, zero, node.begun_time);
+        let nodes = self.places.get(region.place()).map(|places| &places.nodes);
+        for node in nodes.into_iter().flatten() {
+            let node = &mut self.nodes[*node];
+            *node = Node::new(Some(region), node.parent, zero, node.begun_time);
         }
         Ok(())
     }
