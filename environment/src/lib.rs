@@ -33,6 +33,20 @@ pub fn text(name: &str) -> Option<String> {
     variable(name)?.into_string().ok()
 }
 
+/// Returns the rank of this process among those of a parallel program, as its launcher gave it: Open MPI, PMIx, Cray's ALPS,
+/// MPICH's PMI, or Slurm.
+pub fn rank() -> Option<u64> {
+    let names = [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "ALPS_APP_PE",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ];
+    let mut given = names.iter().filter_map(|name| text(name));
+    given.find_map(|rank| rank.parse().ok())
+}
+
 /// Returns true in a set-user-ID or set-group-ID program, and on Linux in one with capabilities or a security label of its
 /// file as well.
 pub fn has_more_rights() -> bool {

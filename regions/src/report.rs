@@ -126,7 +126,7 @@ impl Report {
         let threads = thread::alone(|| thread::all().iter().map(|one| of_thread(one)).collect());
         Self {
             process: std::process::id(),
-            rank: rank(),
+            rank: quipu_environment::rank(),
             program: program.unwrap_or_default(),
             threads: threads.unwrap_or_default(),
         }
@@ -161,20 +161,6 @@ impl Report {
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
-}
-
-/// Returns the rank of this process among those of a parallel program, as its launcher gave it.
-fn rank() -> Option<u64> {
-    let names = [
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "SLURM_PROCID",
-    ];
-    let given = names
-        .iter()
-        .filter_map(|name| quipu_environment::text(name));
-    given.filter_map(|rank| rank.parse().ok()).next()
 }
 
 /// Returns the stacks of regions in the folded form of flame graphs, each with what an event counted in it alone.

@@ -258,6 +258,19 @@ fn the_user_is_given_a_report_at_the_end() {
 }
 
 #[test]
+fn a_report_has_the_rank_that_a_launcher_gave() {
+    const TEST: &str = "a_report_has_the_rank_that_a_launcher_gave";
+    if is_child() {
+        assert_eq!(Report::now().rank, Some(12));
+        return;
+    }
+    for variable in ["PMIX_RANK", "SLURM_PROCID"] {
+        let child = again(TEST, &[(variable, Path::new("12"))]);
+        assert!(child.status.success(), "{variable}: {child:?}");
+    }
+}
+
+#[test]
 fn a_link_is_not_written_through() {
     const TEST: &str = "a_link_is_not_written_through";
     if is_child() {

@@ -39,16 +39,7 @@ pub(super) extern "C" fn at_exit() {
 
 /// Returns the rank of a process that a launcher of parallel programs gave it, or a number of its own.
 fn rank() -> u64 {
-    let named = [
-        "OMPI_COMM_WORLD_RANK",
-        "ALPS_APP_PE",
-        "PMI_RANK",
-        "SLURM_PROCID",
-    ];
-    let given = named
-        .iter()
-        .find_map(|name| quipu_environment::text(name)?.parse().ok());
-    given.unwrap_or_else(|| u64::from(std::process::id()))
+    quipu_environment::rank().unwrap_or_else(|| u64::from(std::process::id()))
 }
 
 /// Writes the report; a directory of an earlier run gets the time of that in its name. A program that has more rights than
