@@ -257,6 +257,19 @@ impl<'de> Deserializer<'de> for Value<'_, '_, '_> {
         visitor.visit_map(MapDeserializer::new(values))
     }
 
+    /// Gives all keys of a table, of which the file chooses them.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let DeValue::Table(table) = self.node.1.get_ref() else {
+            let error = de::Error::invalid_type(Unexpected::Unit, &visitor);
+            return Err(self.note(error));
+        };
+        let values = table.iter().map(|(key, value)| {
+            let key: &str = key.get_ref();
+            (key, self.inner(key, value))
+        });
+        visitor.visit_map(MapDeserializer::new(values))
+    }
+
     /// Gives a [`Checked`] value its span.
     fn deserialize_tuple_struct<V: Visitor<'de>>(
         self,
@@ -277,7 +290,7 @@ impl<'de> Deserializer<'de> for Value<'_, '_, '_> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
-        unit_struct newtype_struct seq tuple map enum identifier
+        unit_struct newtype_struct seq tuple enum identifier
     }
 }
 
@@ -334,6 +347,7 @@ impl de::Error for Error {
             "a boolean" => "true or false".to_owned(),
             "a sequence" => "an array".to_owned(),
             "i128" => "a number".to_owned(),
+            "a map" => "a table".to_owned(),
             wanted => wanted.to_owned(),
         })
     }
@@ -349,26 +363,32 @@ impl fmt::Display for Error {
 
 /// A field of a structure, which may be absent or wrong.
 #[derive(Default)]
-pub(crate) enum Checked<T> {
+pub enum Checked<T> {
+    /// Not there.
     #[default]
     Absent,
     /// There, but of the wrong type or out of range, which has been noted.
     Wrong,
+    /// There, with its place in the file.
     Given(T, Range<usize>),
 }
 
 impl<T> Checked<T> {
-    pub(crate) fn is_absent(&self) -> bool {
+    /// Returns true if it is not there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
     /// Returns the value, if there is one that fits.
-    pub(crate) fn value(self) -> Option<T> {
+    #[must_use]
+    pub fn value(self) -> Option<T> {
         self.spanned().map(|(value, _)| value)
     }
 
     /// Returns the value and its span, if there is one that fits.
-    pub(crate) fn spanned(self) -> Option<(T, Range<usize>)> {
+    #[must_use]
+    pub fn spanned(self) -> Option<(T, Range<usize>)> {
         match self {
             Self::Given(value, at) => Some((value, at)),
             _ => None,
@@ -378,14 +398,16 @@ impl<T> Checked<T> {
 
 impl<T> Checked<Vec<Checked<T>>> {
     /// Returns the items of an array that fit, each with its span.
-    pub(crate) fn items(self) -> impl Iterator<Item = (T, Range<usize>)> {
+    pub fn items(self) -> impl Iterator<Item = (T, Range<usize>)> {
         let items = self.value().into_iter().flatten();
         items.filter_map(Checked::spanned)
     }
 }
 
 impl<const FIRST: u64, const LAST: u64> Checked<Number<FIRST, LAST>> {
-    pub(crate) fn number(&self) -> Option<u64> {
+    /// Returns the number, if there is one that fits.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
         match self {
             Self::Given(Number(number), _) => Some(*number),
             _ => None,
@@ -421,7 +443,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for CheckedVisitor<T> {
 /// A number of a range.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "i128")]
-pub(crate) struct Number<const FIRST: u64, const LAST: u64>(pub(crate) u64);
+pub struct Number<const FIRST: u64, const LAST: u64>(pub(crate) u64);
 
 impl<const FIRST: u64, const LAST: u64> TryFrom<i128> for Number<FIRST, LAST> {
     type Error = String;

@@ -60,6 +60,7 @@ cfg_if::cfg_if! {
         mod model;
         mod numbers;
         mod pieces;
+        pub mod settings;
         mod strings;
         mod uncore;
 
