@@ -34,7 +34,7 @@ cfg_if::cfg_if! {
         #[cfg(feature = "names")]
         pub use machine::tracefs;
         pub use sys::inode_generation;
-        pub use machine::{privileges, sysfs, topology};
+        pub use machine::{cgroups, privileges, sysfs, topology};
     } else {
         mod elsewhere;
 

@@ -1,5 +1,6 @@
 //! The machine as the kernel's files describe it: PMUs, tracepoints, CPUs, and what this process may do.
 
+pub mod cgroups;
 #[cfg(feature = "names")]
 pub(crate) mod hint;
 #[cfg_attr(not(feature = "names"), allow(dead_code))]

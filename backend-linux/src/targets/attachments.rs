@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, gettid};
 use quipu_hal::{Error, ErrorKind, Part, Result, Target};
 
+use crate::machine::cgroups::mount_point;
 use crate::machine::kernel_file;
 use crate::machine::topology::Topology;
 use crate::sys::{Attach, current_cpu};
@@ -199,14 +200,12 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     let full = if path.is_absolute() {
         path.to_owned()
     } else {
-        let mounts = kernel_file::read(Path::new("/proc/self/mounts")).map_err(|e| {
-            kernel_file::error(attempted(target), Path::new("/proc/self/mounts"), &e)
-        })?;
-        cgroup_mount(&mounts)
-            .ok_or_else(|| {
-                fail(ErrorKind::NoSuchTarget)
+        mount_point()
+            .map_err(|e| match e.kind() {
+                ErrorKind::NoSuchTarget => fail(ErrorKind::NoSuchTarget)
                     .with_reason("no cgroup file system is mounted")
-                    .with_hint("give the absolute path of the cgroup's directory")
+                    .with_hint("give the absolute path of the cgroup's directory"),
+                _ => e,
             })?
             .join(path)
     };
@@ -229,79 +228,9 @@ fn open_cgroup(target: &Target, path: &Path) -> Result<File> {
     })
 }
 
-/// Returns the mount point of the cgroups that counters can be attached to: the version 1 hierarchy
-/// with the `perf_event` controller, else version 2, which always has it (cgroups(7)).
-fn cgroup_mount(mounts: &str) -> Option<PathBuf> {
-    let mut unified = None;
-    for line in mounts.lines() {
-        let [Some(dir), Some(kind), Some(options)] =
-            [1, 2, 3].map(|at| line.split_ascii_whitespace().nth(at))
-        else {
-            continue;
-        };
-        match kind {
-            "cgroup" if options.split(',').any(|o| o == "perf_event") => {
-                return Some(unescape(dir));
-            }
-            "cgroup2" if unified.is_none() => unified = Some(unescape(dir)),
-            _ => {}
-        }
-    }
-    unified
-}
-
-/// A path of `/proc/mounts`, in which white space and backslashes are written in octal (proc(5)).
-fn unescape(path: &str) -> PathBuf {
-    let mut out = String::new();
-    let mut rest = path;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let code = rest.get(..3).and_then(|d| u64::from_str_radix(d, 8).ok());
-        match code {
-            Some(code @ 0..=0xff) => {
-                out.push(char::from(code as u8));
-                rest = &rest[3..];
-            }
-            _ => out.push('\\'),
-        }
-    }
-    out.push_str(rest);
-    out.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_perf_event_hierarchy_goes_before_the_unified_one() {
-        let unified = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0";
-        let cpu = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0";
-        let perf = "cgroup /sys/fs/cgroup/perf\\040event cgroup rw,perf_event 0 0";
-        let mount = |lines: &[&str]| cgroup_mount(&lines.join("\n"));
-        assert_eq!(mount(&[cpu]), None);
-        assert_eq!(
-            mount(&["", "x", cpu, unified]),
-            Some("/sys/fs/cgroup/unified".into())
-        );
-        assert_eq!(
-            mount(&[unified, perf]),
-            Some("/sys/fs/cgroup/perf event".into())
-        );
-    }
-
-    #[test]
-    fn escapes_that_are_none_stay_as_they_are() {
-        for (text, path) in [
-            ("/a\\134b", "/a\\b"),
-            ("/a\\9", "/a\\9"),
-            ("/a\\", "/a\\"),
-            ("\\04ü", "\\04ü"),
-        ] {
-            assert_eq!(unescape(text), PathBuf::from(path), "{text}");
-        }
-    }
 
     /// Not a process, though the thread may be its only one, nor the CPU that it is on.
     #[test]
