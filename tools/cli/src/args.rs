@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// Find which of two commands is cheaper, by how much, and how sure that is
     #[cfg(unix)]
     Compare(Deferred<quipu_compare::Options>),
+    /// Give counts of this machine to Prometheus and OpenTelemetry, for as long as it runs
+    #[cfg(all(feature = "export", target_os = "linux"))]
+    Export(Deferred<quipu_export::Options>),
     /// Take samples of what a command, a process or the whole machine does
     #[cfg(target_os = "linux")]
     Record(Deferred<record::Options>),

@@ -69,6 +69,8 @@ where
         Command::Stat(options) => stat::run(&options),
         #[cfg(unix)]
         Command::Compare(options) => quipu_compare::run(&options),
+        #[cfg(all(feature = "export", target_os = "linux"))]
+        Command::Export(options) => quipu_export::run(&options),
         #[cfg(target_os = "linux")]
         Command::Record(options) => record::run(&options),
         #[cfg(not(target_os = "linux"))]

@@ -9,6 +9,8 @@ mod completions;
 #[cfg(unix)]
 mod crafted;
 mod events;
+#[cfg(all(feature = "export", target_os = "linux"))]
+mod export;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
