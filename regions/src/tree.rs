@@ -16,7 +16,7 @@ pub(crate) struct Tree {
     pub(crate) nodes: Vec<Node>,
     /// The nodes that were entered and not left, the outermost first.
     inside: Vec<usize>,
-    /// Where each region is in the tree, by its place among the names.
+    /// The nodes of each region, by its place among the names.
     places: Vec<Places>,
     /// The last time that a region was entered or left, and the counts of then.
     last: Counts,
