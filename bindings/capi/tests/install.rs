@@ -39,6 +39,7 @@ fn an_installed_library_is_found_by_pkg_config() {
         .current_dir(root()));
     for file in [
         "include/quipu.h",
+        "include/quipu.hpp",
         "lib/libquipu.a",
         "lib/libquipu.so",
         "lib/libquipu.so.0.1",

@@ -17,11 +17,13 @@ fn an_installed_library_is_found_without_cargo_c() {
     }
     let prefix = tempfile::tempdir().expect("a directory");
     let library = prefix.path().join("lib");
+    let header = prefix.path().join("include/quipu.hpp");
     let script = root().join("../../packaging/capi");
     // Those that this test is linked with, which cargo has built already.
     let test = std::env::current_exe().expect("a path");
     let built = test.parent().expect("a folder");
     run(Command::new(script).arg(prefix.path()).arg(built));
+    assert!(header.exists(), "C++ has its header");
 
     let flags = |arguments: &[&str]| {
         let mut pkg_config = Command::new("pkg-config");

@@ -44,6 +44,7 @@ impl Library {
     }
 
     /// Builds a program from a C source, warnings being errors.
+    #[allow(dead_code, reason = "a test may have a compiler of its own")]
     pub(crate) fn build(&self, source: &Path, language: Language) -> PathBuf {
         let stem = source.file_stem().expect("a name").to_string_lossy();
         let program = self.dir().join(format!("{stem}-{language:?}"));

@@ -17,8 +17,9 @@ fn guide() -> String {
 }
 
 #[test]
-fn what_the_guide_names_is_in_the_header() {
-    let header = fs::read_to_string(root().join("include/quipu.h")).expect("the header");
+fn what_the_guide_names_is_in_the_headers() {
+    let of = |name| fs::read_to_string(root().join("include").join(name)).expect("a header");
+    let header = of("quipu.h") + &of("quipu.hpp");
     let guide = guide();
     for beginning in ["quipu_", "QUIPU_"] {
         let known = words(&header, beginning);
