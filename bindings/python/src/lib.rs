@@ -1,0 +1,23 @@
+//! The native part of the Python module quipu: event sets, counts, regions, and what the machine can count. The rest is Python, in
+//! `python/quipu`.
+
+mod count;
+mod event_set;
+mod failure;
+mod machine;
+mod region;
+
+/// Makes the module. It is used by one interpreter of a process: others refuse to import it.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::count::Count;
+    #[pymodule_export]
+    use crate::event_set::EventSet;
+    #[pymodule_export]
+    use crate::failure::Error;
+    #[pymodule_export]
+    use crate::machine::{info, list_events};
+    #[pymodule_export]
+    use crate::region::{region_begin, region_end, region_events, region_number, region_report};
+}
