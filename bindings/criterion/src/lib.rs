@@ -16,3 +16,8 @@ pub use counter::{Counter, Start, Value};
 pub use counting::{Counting, counting};
 #[cfg(target_os = "linux")]
 pub use recorder::Recorder;
+
+/// The examples of the project's page are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/measure-from.md")]
+struct ProjectPage;

@@ -1,0 +1,3 @@
+module quipu/example
+
+go 1.19
