@@ -410,6 +410,10 @@ fn a_stream_is_read_from_standard_input() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
+    if without_stubs(&theirs).is_empty() {
+        // perf 6.1 writes such a stream now and then.
+        return skip(TEST, "perf itself names nothing of its stream");
+    }
     assert_eq!(without_stubs(&ours), without_stubs(&theirs));
     assert!(without_stubs(&ours).len() >= 300, "{ours}");
 }
