@@ -28,6 +28,13 @@ ALL_FAULTS = "minor-faults + major-faults"
 MINOR_SHARE = "minor-faults / page-faults"
 EOF
 done
+cat >export.toml <<EOF
+events = ["page-faults", "context-switches"]
+
+[[target]]
+cpus = "all"
+by = "cpu"
+EOF
 ./server &
 server=$!
 command -v pgrep >/dev/null || program tools/pgrep "echo $server"
