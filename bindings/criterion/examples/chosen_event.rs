@@ -1,11 +1,11 @@
 //! Benchmarks in the event that `BENCH_EVENT` names, left out without a counter if `BENCH_SKIP` is there. With
-//! `--profile-time SECONDS` they are recorded, and a flame graph says where their time goes.
+//! `--profile-time SECONDS` they are recorded on Linux, and a flame graph says where their time goes.
 
 use std::env;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use quipu_criterion::{Counter, Counting, Recorder};
+use quipu_criterion::{Counter, Counting};
 
 #[inline(never)]
 fn fibonacci(n: u64) -> u64 {
@@ -27,11 +27,14 @@ fn chosen() -> Criterion<Counter> {
     if env::var_os("BENCH_SKIP").is_some() {
         counting = counting.skip_without_counter();
     }
-    counting
+    let criterion = counting
         .criterion()
-        .with_profiler(Recorder::default())
         .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(1));
+    // Only Linux has recordings.
+    #[cfg(target_os = "linux")]
+    let criterion = criterion.with_profiler(quipu_criterion::Recorder::default());
+    criterion
 }
 
 criterion_group! {
