@@ -21,6 +21,19 @@ pub(crate) struct Context<'a> {
     relies_on_all_counters: AtomicBool,
 }
 
+/// Counts while work that was prepared is done.
+pub(crate) fn count_prepared(
+    group: &mut dyn Group,
+    prepared: impl IntoIterator<Item = Workload>,
+) -> Outcome {
+    group.enable()?;
+    for work in prepared {
+        work();
+    }
+    group.disable()?;
+    Ok(())
+}
+
 impl<'a> Context<'a> {
     pub(crate) fn new(fixture: &'a dyn Fixture) -> Self {
         Self {
@@ -318,12 +331,7 @@ impl<'a> Context<'a> {
             .into_iter()
             .map(|(event, times)| self.workload(event, times))
             .collect::<Outcome<_>>()?;
-        group.enable()?;
-        for work in prepared {
-            work();
-        }
-        group.disable()?;
-        Ok(())
+        count_prepared(group, prepared)
     }
 
     /// Opens a counter of an event, and counts while the event occurs.

@@ -2,7 +2,7 @@
 
 use quipu_hal::{ErrorKind, EventSpec, Filter, Group};
 
-use crate::context::{Context, stopped};
+use crate::context::{Context, count_prepared, stopped};
 use crate::verdict::{Missing, Outcome, Stop, ensure, ensure_eq};
 use crate::{Ability, Check};
 
@@ -96,12 +96,7 @@ fn count_at_both(
         prepare(Filter::USER, user)?,
         prepare(Filter::KERNEL, kernel)?,
     ];
-    group.enable()?;
-    for work in works {
-        work();
-    }
-    group.disable()?;
-    Ok(())
+    count_prepared(group, works)
 }
 
 fn count(
