@@ -26,7 +26,7 @@ pub(crate) struct Tree {
 }
 
 /// The nodes of a region.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Places {
     /// One for each region that it was entered from.
     nodes: Vec<usize>,
