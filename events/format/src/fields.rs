@@ -405,9 +405,7 @@ impl<T> Checked<Vec<Checked<T>>> {
 }
 
 impl<const FIRST: u64, const LAST: u64> Checked<Number<FIRST, LAST>> {
-    /// Returns the number, if there is one that fits.
-    #[must_use]
-    pub fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Given(Number(number), _) => Some(*number),
             _ => None,
@@ -443,7 +441,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for CheckedVisitor<T> {
 /// A number of a range.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "i128")]
-pub struct Number<const FIRST: u64, const LAST: u64>(pub(crate) u64);
+pub(crate) struct Number<const FIRST: u64, const LAST: u64>(pub(crate) u64);
 
 impl<const FIRST: u64, const LAST: u64> TryFrom<i128> for Number<FIRST, LAST> {
     type Error = String;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,7 +13,24 @@ use crate::fields::Reading;
 use crate::printable::shortened;
 use crate::strings::Strings;
 
-pub use crate::fields::{Checked, Number};
+pub use crate::fields::Checked;
+
+/// A number from one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i128")]
+pub struct UpTo<const LAST: u64>(pub u64);
+
+impl<const LAST: u64> TryFrom<i128> for UpTo<LAST> {
+    type Error = String;
+
+    fn try_from(number: i128) -> Result<Self, String> {
+        let fits = u64::try_from(number)
+            .ok()
+            .filter(|n| (1..=LAST).contains(n));
+        fits.map(Self)
+            .ok_or_else(|| format!("not from 1 to {LAST}"))
+    }
+}
 
 /// The most bytes of a file: as a tree of values it takes up to a hundred times as much.
 pub const LARGEST: usize = 256 << 10;
@@ -30,16 +48,16 @@ impl Notes<'_> {
 /// Reads a file as a structure `K` whose fields are [`Checked`], and makes of it what `check` returns.
 ///
 /// ```
-/// use quipu_events_format::settings::{self, Checked, Number};
+/// use quipu_events_format::settings::{self, Checked, UpTo};
 ///
 /// #[derive(Default, serde::Deserialize)]
 /// #[serde(default, expecting = "a table")]
 /// struct Keys {
-///     interval: Checked<Number<1, 60>>,
+///     interval: Checked<UpTo<60>>,
 /// }
 ///
-/// let read = |text| settings::read("my.toml", text, |keys: Keys, _| keys.interval.number());
-/// assert_eq!(read("interval = 5"), Ok(Some(5)));
+/// let read = |text| settings::read("my.toml", text, |keys: Keys, _| keys.interval.value());
+/// assert_eq!(read("interval = 5"), Ok(Some(UpTo(5))));
 /// let findings = read("intervall = 5").unwrap_err();
 /// assert_eq!(findings[0].to_string(), "my.toml:1:1: unknown key `intervall`; did you mean `interval`?");
 /// ```

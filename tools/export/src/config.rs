@@ -5,11 +5,10 @@ use std::fs;
 use std::ops::Range;
 use std::time::Duration;
 
-use nix::unistd::{Uid, User};
 use quipu::NativeEvents;
 use quipu_events::Diagnostic;
-use quipu_events_format::settings::{self, Checked, Notes};
-use quipu_shell::{Failure, WithTracepoints};
+use quipu_events_format::settings::{self, Checked, Notes, UpTo};
+use quipu_shell::{Failure, WithTracepoints, processes};
 use quipu_text::parse_cpu_list;
 use serde::Deserialize;
 
@@ -84,23 +83,6 @@ pub(crate) fn interval(text: &str) -> Result<u64, String> {
     seconds
         .filter(|seconds| (1..=LONGEST_INTERVAL).contains(seconds))
         .ok_or_else(|| format!("expected a whole number of seconds from 1 to {LONGEST_INTERVAL}"))
-}
-
-/// A number of the file, from one on.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "i128")]
-struct UpTo<const LAST: u64>(u64);
-
-impl<const LAST: u64> TryFrom<i128> for UpTo<LAST> {
-    type Error = String;
-
-    fn try_from(number: i128) -> Result<Self, String> {
-        let fits = u64::try_from(number)
-            .ok()
-            .filter(|n| (1..=LAST).contains(n));
-        fits.map(Self)
-            .ok_or_else(|| format!("not from 1 to {LAST}"))
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -298,14 +280,7 @@ fn target(keys: TargetKeys, at: &Range<usize>, common: &str, notes: &Notes<'_>) 
     chosen.extend(keys.units.value().map(What::Units));
     chosen.extend(keys.processes.value().map(What::Processes));
     if let Some((name, at)) = keys.user.spanned() {
-        let id = match name.parse() {
-            Ok(id) => Some(id),
-            Err(_) => {
-                let user = User::from_name(&name).ok().flatten();
-                user.map(|user| Uid::as_raw(user.uid))
-            }
-        };
-        match id {
+        match processes::user_number(&name) {
             Some(id) => chosen.push(What::User(name, id)),
             None => {
                 let name = name.escape_debug();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quipu::{Event, EventInfo, Formula, NativeEvents, SetEvent};
 use quipu_hal::ValueKind;
+use quipu_shell::target;
 use quipu_text::nearest_of;
 
 use crate::series::Shape;
@@ -57,9 +58,10 @@ impl Metric {
                 name.escape_debug()
             ));
         };
-        let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
-        let with_smt = active.is_ok_and(|active| active.trim() == "1");
-        let smt = found.smt_formula.clone().filter(|_| with_smt);
+        let smt = found
+            .smt_formula
+            .clone()
+            .filter(|_| target::threads_share_cores());
         Self::of_formula(
             name,
             smt.as_ref().unwrap_or(&found.formula),

@@ -9,6 +9,7 @@ use quipu::{Error, ErrorKind, Result, Target as Place};
 use quipu_events_format::pattern::matches;
 use quipu_linux::cgroups;
 use quipu_linux::topology::Topology;
+use quipu_shell::processes::{self, Process};
 
 use crate::config::{By, Target, What};
 use crate::series::Label;
@@ -80,23 +81,26 @@ pub(crate) fn find(target: &Target) -> Result<Found> {
         }
         What::Processes(pattern) => {
             let wanted = pattern.get(..COMM).unwrap_or(pattern);
-            tasks(&mut |task| {
-                let name = task.name()?;
-                if matches(wanted, &name) || matches(pattern, &name) {
-                    let labels = vec![kind(), Label::new("process", &*name)];
-                    found.add(labels, task.instance()?);
+            all_processes(&mut |id| {
+                let Some(process) = Process::read(id) else {
+                    return;
+                };
+                let name = &*process.name;
+                if matches(wanted, name) || matches(pattern, name) {
+                    let labels = vec![kind(), Label::new("process", name)];
+                    found.add(labels, process_instance(&process));
                 }
-                Some(())
             })?;
         }
         What::User(name, id) => {
             let labels = vec![kind(), Label::new("user", name.as_str())];
             found.subjects.insert(labels.clone(), Vec::new());
-            tasks(&mut |task| {
-                if task.user()? == *id {
-                    found.add(labels.clone(), task.instance()?);
+            all_processes(&mut |process| {
+                if processes::user_of(process) == Some(*id)
+                    && let Some(process) = Process::read(process)
+                {
+                    found.add(labels.clone(), process_instance(&process));
                 }
-                Some(())
             })?;
         }
     }
@@ -245,55 +249,18 @@ fn container(path: &Path) -> Option<String> {
     is_id.then(|| id.to_owned())
 }
 
-/// A process of /proc.
-struct Task {
-    id: i32,
-    folder: PathBuf,
-}
-
-/// Visits all processes. One that ends meanwhile is left out.
-fn tasks(visit: &mut dyn FnMut(Task) -> Option<()>) -> Result<()> {
-    let entries = fs::read_dir("/proc")
+/// Visits the numbers of all processes; the oldest are first, which are kept where there are too many.
+fn all_processes(visit: &mut dyn FnMut(i32)) -> Result<()> {
+    let ids = processes::ids()
         .map_err(|e| Error::new(ErrorKind::Os, "find the processes in /proc").with_io_error(&e))?;
-    let mut ids: Vec<i32> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
-    // The oldest are kept where there are too many.
-    ids.sort_unstable();
-    for id in ids {
-        visit(Task {
-            id,
-            folder: PathBuf::from(format!("/proc/{id}")),
-        });
-    }
+    ids.into_iter().for_each(visit);
     Ok(())
 }
 
-impl Task {
-    fn name(&self) -> Option<String> {
-        let name = fs::read(self.folder.join("comm")).ok()?;
-        Some(
-            String::from_utf8_lossy(&name)
-                .trim_end_matches('\n')
-                .to_owned(),
-        )
-    }
-
-    fn user(&self) -> Option<u32> {
-        Some(fs::metadata(&self.folder).ok()?.uid())
-    }
-
-    fn instance(&self) -> Option<Instance> {
-        let stat = fs::read_to_string(self.folder.join("stat")).ok()?;
-        // Behind the name, which may have anything in it, state is the first and the start is the 20th (proc_pid_stat(5)).
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        let state = fields.next()?;
-        let started = fields.nth(18)?;
-        let is_there = !matches!(state, "Z" | "X" | "x");
-        is_there.then(|| Instance {
-            identity: format!("{} since {started}", self.id),
-            place: Place::Process(self.id),
-        })
+fn process_instance(process: &Process) -> Instance {
+    Instance {
+        identity: format!("{} since {}", process.id, process.started),
+        place: Place::Process(process.id),
     }
 }
 

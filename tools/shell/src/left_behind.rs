@@ -1,24 +1,12 @@
 //! Processes that a command has left behind: they run on when it has ended. Linux gives them to an ancestor of the command
 //! that takes orphans, as init does.
 
-use std::fs;
 use std::iter;
 
 use nix::unistd::{getpgrp, getpid};
 
+use crate::processes::{self, Process};
 use crate::tasks;
-
-/// A process that runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
-    id: i32,
-    name: String,
-    parent: i32,
-    group: i32,
-    session: i32,
-    /// Clock ticks after boot.
-    started: u64,
-}
 
 /// Returns the processes, by name and id, that a command has left behind in its process group: this process waited for it.
 /// A process that has made a group of its own, as daemons do, is not among them.
@@ -28,9 +16,10 @@ pub fn left_behind(command: Begun) -> Vec<String> {
         return Vec::new();
     }
     let (this, group) = (getpid().as_raw(), getpgrp().as_raw());
-    let Some(all) = processes() else {
+    let Ok(ids) = processes::ids() else {
         return Vec::new();
     };
+    let all: Vec<_> = ids.into_iter().filter_map(Process::read).collect();
     let mut left: Vec<_> = all
         .iter()
         .filter(|process| process.group == group && command.is_before(process))
@@ -84,58 +73,4 @@ fn takes_orphans(process: &Process, all: &[Process]) -> bool {
     ancestors
         .filter(|ancestor| Some(ancestor.session) != session)
         .any(|ancestor| ancestor.id == process.parent)
-}
-
-/// Returns every process that `/proc` shows.
-fn processes() -> Option<Vec<Process>> {
-    let entries = fs::read_dir("/proc").ok()?;
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Some(ids.filter_map(Process::read).collect())
-}
-
-impl Process {
-    /// Reads a process that has not ended (proc_pid_stat(5)).
-    fn read(id: i32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-        Self::parse(id, &String::from_utf8_lossy(&stat))
-    }
-
-    fn parse(id: i32, stat: &str) -> Option<Self> {
-        // The name is in parentheses and may contain anything.
-        let (head, tail) = stat.rsplit_once(')')?;
-        let (_, name) = head.split_once('(')?;
-        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-        if matches!(*fields.first()?, "Z" | "X" | "x") {
-            return None;
-        }
-        Some(Self {
-            id,
-            name: name.to_owned(),
-            parent: fields.get(1)?.parse().ok()?,
-            group: fields.get(2)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_is_read_whatever_its_name_is() {
-        let stat = "7 (a ) b) S 1 5 3 0 -1 64 1 0 0 0 0 0 0 0 20 0 1 0 8123 4 5";
-        let expected = Process {
-            id: 7,
-            name: "a ) b".to_owned(),
-            parent: 1,
-            group: 5,
-            session: 3,
-            started: 8123,
-        };
-        assert_eq!(Process::parse(7, stat), Some(expected));
-        assert_eq!(Process::parse(7, &stat.replace(" S ", " Z ")), None);
-        assert_eq!(Process::parse(7, "7 (a) S 1"), None);
-    }
 }

@@ -20,6 +20,8 @@ pub mod output;
 #[cfg(unix)]
 pub mod output_file;
 pub mod pager;
+#[cfg(target_os = "linux")]
+pub mod processes;
 pub mod reasons;
 #[cfg(unix)]
 pub mod signals;

@@ -139,3 +139,9 @@ impl Scope {
         }
     }
 }
+
+/// Returns true if two threads of a core are online, which the formulas of some CPUs depend on.
+pub fn threads_share_cores() -> bool {
+    let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
+    active.is_ok_and(|active| active.trim() == "1")
+}

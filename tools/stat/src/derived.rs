@@ -6,6 +6,7 @@ use quipu_hal::PmuEvent;
 
 use crate::names::Names;
 use quipu_shell::Failure;
+use quipu_shell::target::threads_share_cores;
 
 use super::events::Request;
 use super::options::Options;
@@ -161,10 +162,4 @@ pub fn of_cpus(
         }
     }
     Ok(chosen)
-}
-
-/// Returns true if two threads of a core are online, which the formulas of some CPUs depend on.
-fn threads_share_cores() -> bool {
-    let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active");
-    active.is_ok_and(|active| active.trim() == "1")
 }

@@ -1,13 +1,9 @@
 //! The processes of a user.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::process;
 
-use nix::unistd::User;
 use quipu::Target;
-
-use quipu_shell::Failure;
+use quipu_shell::{Failure, processes};
 
 /// Returns the processes that run as a user, by the name or the number of that, without this one.
 ///
@@ -15,16 +11,11 @@ use quipu_shell::Failure;
 /// If there is no such user, or none of these processes.
 pub(super) fn processes_of(user: &str) -> Result<Vec<Target>, Failure> {
     let id = number_of(user)?;
-    let own = process::id();
-    let entries =
-        fs::read_dir("/proc").map_err(|e| Failure::new(format_args!("-u: /proc: {e}")))?;
-    let pids = entries.flatten().filter_map(|entry| {
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let is_of_user = entry.metadata().is_ok_and(|process| process.uid() == id);
-        (is_of_user && pid != own).then_some(pid)
-    });
+    let own = process::id().cast_signed();
+    let pids = processes::ids().map_err(|e| Failure::new(format_args!("-u: /proc: {e}")))?;
     let targets: Vec<_> = pids
-        .filter_map(|pid| i32::try_from(pid).ok())
+        .into_iter()
+        .filter(|pid| processes::user_of(*pid) == Some(id) && *pid != own)
         .map(Target::Process)
         .collect();
     if targets.is_empty() {
@@ -36,15 +27,11 @@ pub(super) fn processes_of(user: &str) -> Result<Vec<Target>, Failure> {
 }
 
 fn number_of(user: &str) -> Result<u32, Failure> {
-    if let Ok(id) = user.parse() {
-        return Ok(id);
-    }
-    match User::from_name(user) {
-        Ok(Some(user)) => Ok(user.uid.as_raw()),
-        _ => Err(Failure::usage(format_args!(
+    processes::user_number(user).ok_or_else(|| {
+        Failure::usage(format_args!(
             "-u {user}: there is no such user; id -u NAME prints the number of one"
-        ))),
-    }
+        ))
+    })
 }
 
 #[cfg(test)]
