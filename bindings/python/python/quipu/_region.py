@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from types import TracebackType
-from typing import Optional
 
 from . import _native
 
@@ -26,12 +24,7 @@ class Region(ContextDecorator):
         _native.region_begin(self._number)
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _native.region_end(self._number)
 
 

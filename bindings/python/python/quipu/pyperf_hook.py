@@ -6,7 +6,6 @@ The events are those of the variable QUIPU_PYPERF_EVENTS, which pyperf has to pa
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import Optional
 
 from . import Reading, measure
@@ -26,14 +25,9 @@ class Hook:
         self._running = measure(self._events, inherit=True).__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, kind: object, *rest: object) -> None:
         if self._running is not None:
-            self._running.__exit__(kind, error, traceback)
+            self._running.__exit__(kind, *rest)
             self._last, self._running = self._running, None
 
     def teardown(self, metadata: dict[str, object]) -> None:
