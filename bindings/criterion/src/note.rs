@@ -10,7 +10,7 @@ static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 pub(crate) fn once(text: String) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if !said.contains(&text) {
-        // Without a standard error there is nobody to read it.
+        // A note that cannot be written is left out.
         let _ = writeln!(std::io::stderr(), "quipu-criterion: {text}");
         said.insert(text);
     }

@@ -64,7 +64,7 @@ impl Recorder {
     }
 
     fn stop(&self, recording: Child, folder: &Path) -> Result<(), String> {
-        // One that has ended has its status still, and its number: nobody waited for it.
+        // A recording that has ended keeps its process id until it is waited for: the signal reaches no other process.
         if let Ok(pid) = i32::try_from(recording.id()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
         }

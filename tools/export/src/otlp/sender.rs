@@ -210,7 +210,7 @@ impl Sender {
         }
     }
 
-    /// Sends a message by a connection of its own: of one that was kept open nobody knows whether it still is.
+    /// Sends a message by a connection of its own, as the receiver may have closed one that was kept open.
     async fn send(&self, batch: &Batch) -> Result<Attempt, String> {
         let Endpoint { authority, path } = &self.endpoint;
         let stream = TcpStream::connect(authority).await;
