@@ -4,7 +4,7 @@
 #   ci/cross.sh                    both, for every target below
 #   ci/cross.sh lint [TARGET...]   clippy, every crate and every test, and the facade's feature portable
 #   ci/cross.sh link [TARGET...]   programs, libquipu and C programs, in target/cross/TARGET/release
-#   ci/cross.sh gate               what the gate's time holds; it names what it leaves to ci/long
+#   ci/cross.sh gate               what the gate's time holds, without tests; it names what it leaves to ci/long
 #
 # Not every target has a prebuilt standard library, so it is built once from Debian's package of its
 # source, by Debian's compiler. Zig from PyPI compiles C and links. Nothing is installed: all of it
@@ -23,6 +23,10 @@ export ZIG_GLOBAL_CACHE_DIR=$cache/zig-cache ZIG_LOCAL_CACHE_DIR=$cache/zig-cach
 
 # What the gate has time for. The other systems differ from these in few lines, and FreeBSD's guests build its own.
 gate=(x86_64-unknown-openbsd i686-unknown-linux-gnu)
+
+# The programs and libraries of other systems, with every crate that they are made of.
+products=(-p quipu-cli -p quipu-conform -p quipu-capi -p quipu-papi -p quipu-likwid)
+linted=(--workspace --all-targets)
 
 is_bsd() { [[ " ${bsds[*]} " == *" $1 "* ]]; }
 say() { printf '\n== %s\n' "$*"; }
@@ -132,7 +136,7 @@ lint() {
     features=()
     # Zig has no C library for DragonFly, which the feature zstd would be compiled with.
     [[ $target != *-dragonfly ]] || features=(--no-default-features)
-    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet --workspace --all-targets "${features[@]}" \
+    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet "${linted[@]}" "${features[@]}" \
       --target "$target" -- -D warnings
     for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet -p quipu-counters --no-default-features \
       --features portable --target "$target" -- -D warnings
@@ -145,7 +149,7 @@ link() {
     say "programs and libquipu for $target"
     # As released, but for what takes minutes: each crate is optimized by itself.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-      for_target "$target" cargo build --quiet --release -p quipu-cli -p quipu-conform -p quipu-capi -p quipu-papi -p quipu-likwid --target "$target"
+      for_target "$target" cargo build --quiet --release "${products[@]}" --target "$target"
     c_examples "$target"
   done
 }
@@ -176,7 +180,8 @@ case ${1-} in
   "") to_lint=("${targets[@]}") to_link=("${bsds[@]}") ;;
   lint) to_lint=("${@:2}") && [ $# -gt 1 ] || to_lint=("${targets[@]}") ;;
   gate)
-    to_lint=("${gate[@]}") reason="ci/long has the time for it"
+    to_lint=("${gate[@]}") linted=("${products[@]}") reason="ci/long has the time for it"
+    skip "lints of tests" "${gate[@]}"
     for target in "${targets[@]}"; do
       [[ " ${gate[*]} " == *" $target "* ]] || skip lints "$target"
     done
