@@ -1,7 +1,5 @@
 //! What the kernel of macOS counts of a process with the CPU's counters, at each switch and each entry of the kernel.
 
-use crate::Quantity;
-
 /// Counts of one process since it was forked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ProcessCounts {
@@ -58,6 +56,8 @@ cfg_if::cfg_if! {
         pub(crate) use macos::{can_count, look};
     } else {
         use quipu_hal::{Error, ErrorKind, Result};
+
+        use crate::Quantity;
 
         /// Returns the reason why a quantity is not counted here.
         pub(crate) fn can_count(_: Quantity) -> Result<(), &'static str> {
