@@ -2,7 +2,8 @@
 # Lints the workspace for other systems than this one, and links the commands and libquipu for the BSDs.
 #
 #   ci/cross.sh                    both, for every target below
-#   ci/cross.sh lint [TARGET...]   clippy, every crate and every test, and the facade's feature portable
+#   ci/cross.sh lint [TARGET...]   clippy, every crate and every test, and the facade's feature portable; of macOS
+#                                  quipu-posix alone
 #   ci/cross.sh link [TARGET...]   programs, libquipu and C programs, in target/cross/TARGET/release
 #   ci/cross.sh gate               what the gate's time holds, without tests; it names what it leaves to ci/long
 #
@@ -15,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 bsds=(x86_64-unknown-openbsd x86_64-unknown-freebsd x86_64-unknown-netbsd)
 targets=("${bsds[@]}" i686-unknown-openbsd x86_64-unknown-dragonfly
-  i686-unknown-linux-gnu aarch64-unknown-linux-gnu)
+  i686-unknown-linux-gnu aarch64-unknown-linux-gnu aarch64-apple-darwin x86_64-apple-darwin)
 
 cache=${QUIPU_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quipu-cross}
 rust=$cache/rust/usr
@@ -125,19 +126,25 @@ build_standard_libraries() {
 # of benches compile C.
 for_target() {
   local triple=${1/-unknown-/-}
+  triple=${triple/apple-darwin/macos}
   env "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$1")_LINKER=$PWD/ci/zig-cc" "ZIG_TARGET=${triple/#i686/x86}" \
     "CC_$1=$PWD/ci/zig-cc" "AR_$1=ar" "${@:2}"
 }
 
 lint() {
-  local target features
+  local target packages features
   for target; do
     say "lints for $target"
-    features=()
-    # Zig has no C library for DragonFly, which the feature zstd would be compiled with.
-    [[ $target != *-dragonfly ]] || features=(--no-default-features)
-    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet "${linted[@]}" "${features[@]}" \
+    packages=("${linted[@]}") features=()
+    case $target in
+      # Zig has no C library for DragonFly, which the feature zstd would be compiled with.
+      *-dragonfly) features=(--no-default-features) ;;
+      # What is of macOS alone is in this crate; the others were not tried there.
+      *-apple-darwin) packages=(-p quipu-posix --all-targets) ;;
+    esac
+    for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet "${packages[@]}" "${features[@]}" \
       --target "$target" -- -D warnings
+    [[ $target != *-apple-darwin ]] || continue
     for_target "$target" "$rust/bin/cargo-clippy" clippy --quiet -p quipu-counters --no-default-features \
       --features portable --target "$target" -- -D warnings
   done

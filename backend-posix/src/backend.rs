@@ -8,6 +8,7 @@ use quipu_hal::{
 use crate::events::Quantity;
 use crate::group::PosixGroup;
 use crate::meter::Scope;
+use crate::process_counts;
 use crate::sys;
 
 /// Counts software events with getrusage(2) and clock_gettime(2).
@@ -20,6 +21,10 @@ use crate::sys;
 ///   for, from fork to end, as wait4(2) reports them. It has a value once it has been waited for, by
 ///   whatever call; until then it reads as not counted. What other children used that were
 ///   waited for in the same span is in it too. It cannot be disabled or reset before it has ended.
+///
+/// macOS 13 and later have counts of the CPU's counters too, from [`Quantity::Instructions`] on, of this process and of
+/// children. The kernel has those of a child until it is waited for: they are known if the group was read between its end and that, and
+/// are those of the child alone, at least so much where it has waited for children of its own.
 ///
 /// Counters never wait for a turn, so time running always equals time enabled. Both are CPU time:
 /// they stand still while the target sleeps.
@@ -132,7 +137,25 @@ impl UsageSource {
             Self::Child(_) if quantity == Quantity::WallTime => Err(
                 "the system does not report when a child ended; take the time around waiting for it",
             ),
+            _ if quantity.is_of_counters() => {
+                process_counts::can_count(quantity)?;
+                self.has_counts(quantity)
+            }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the reason if what the kernel counts with the CPU's counters does not tell a quantity of this.
+    fn has_counts(&self, quantity: Quantity) -> Result<(), &'static str> {
+        match self {
+            Self::Own(Scope::Thread) => Err("proc_pid_rusage(2) reports whole processes only"),
+            Self::Own(Scope::ProcessAndChildren) => {
+                Err("proc_pid_rusage(2) does not add up a process and its children")
+            }
+            Self::Own(Scope::Process) if quantity.is_energy() => Err(
+                "the kernel adds it up when a thread leaves its CPU, so that a part of a process has that of others",
+            ),
+            Self::Own(Scope::Process) | Self::Child(_) => Ok(()),
         }
     }
 }
@@ -217,7 +240,7 @@ fn quantity(member: &EventSpec) -> Result<Quantity, Rejection> {
     if !quantity.is_clock() && !member.filter.contains(where_it_counts) {
         return Err((
             ErrorKind::UnsupportedFeature,
-            "getrusage(2) does not split it by privilege level",
+            "the system does not split it by privilege level",
         ));
     }
     Ok(quantity)

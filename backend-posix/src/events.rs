@@ -1,6 +1,6 @@
 //! The events of this backend, their names and what is known of them.
 
-use quipu_hal::{Event, EventInfo, Filter, Software};
+use quipu_hal::{Event, EventInfo, Filter, Hardware, Software};
 
 /// An event this backend can count.
 ///
@@ -33,11 +33,32 @@ pub enum Quantity {
     /// `peak-memory`: the most bytes resident at once since the process began (`ru_maxrss`), a gauge.
     /// On Linux a child begins with what its parent had of its own at the fork.
     PeakMemory,
+    /// `instructions`, of macOS 13 and later as those below: in user mode and the kernel (proc_pid_rusage(2),
+    /// `ri_instructions`).
+    Instructions,
+    /// `cycles`: of the CPUs it ran on (`ri_cycles`).
+    Cycles,
+    /// `p-core-instructions`: those of `instructions` on performance cores (`ri_pinstructions`).
+    PCoreInstructions,
+    /// `p-core-cycles`: those of `cycles` on performance cores (`ri_pcycles`).
+    PCoreCycles,
+    /// `energy`: nanojoules (`ri_energy_nj`).
+    Energy,
+    /// `p-core-energy`: those of `energy` on performance cores (`ri_penergy_nj`).
+    PCoreEnergy,
 }
 
 impl Quantity {
-    /// Every event of this backend.
-    pub const ALL: &'static [Self] = &[
+    /// Every event of this backend on this system.
+    pub const ALL: &'static [Self] = match cfg!(target_os = "macos") {
+        true => Self::OF_MACOS,
+        false => Self::OF_MACOS.split_at(Self::OF_EVERY_UNIX).0,
+    };
+
+    /// The number of those at the beginning that are not of macOS alone.
+    const OF_EVERY_UNIX: usize = 11;
+
+    pub(crate) const OF_MACOS: &'static [Self] = &[
         Self::TaskClock,
         Self::WallTime,
         Self::UserTime,
@@ -49,6 +70,12 @@ impl Quantity {
         Self::VoluntarySwitches,
         Self::InvoluntarySwitches,
         Self::PeakMemory,
+        Self::Instructions,
+        Self::Cycles,
+        Self::PCoreInstructions,
+        Self::PCoreCycles,
+        Self::Energy,
+        Self::PCoreEnergy,
     ];
 
     /// Returns the name it is asked for by.
@@ -65,6 +92,12 @@ impl Quantity {
             Self::VoluntarySwitches => "voluntary-switches",
             Self::InvoluntarySwitches => "involuntary-switches",
             Self::PeakMemory => "peak-memory",
+            Self::Instructions => Hardware::Instructions.name(),
+            Self::Cycles => Hardware::Cycles.name(),
+            Self::PCoreInstructions => "p-core-instructions",
+            Self::PCoreCycles => "p-core-cycles",
+            Self::Energy => "energy",
+            Self::PCoreEnergy => "p-core-energy",
         }
     }
 
@@ -76,6 +109,8 @@ impl Quantity {
             Self::MinorFaults => Software::MinorFaults.into(),
             Self::MajorFaults => Software::MajorFaults.into(),
             Self::ContextSwitches => Software::ContextSwitches.into(),
+            Self::Instructions => Hardware::Instructions.into(),
+            Self::Cycles => Hardware::Cycles.into(),
             other => Event::Named(other.name().to_owned()),
         }
     }
@@ -87,7 +122,9 @@ impl Quantity {
                 .iter()
                 .copied()
                 .find(|q| same_name(q.name(), name)),
-            Event::Software(_) => Self::ALL.iter().copied().find(|q| q.event() == *event),
+            Event::Software(_) | Event::Hardware(_) => {
+                Self::ALL.iter().copied().find(|q| q.event() == *event)
+            }
             _ => None,
         }
     }
@@ -103,13 +140,40 @@ impl Quantity {
                 info.occurring_in(Filter::KERNEL)
             }
             Self::PeakMemory => info.with_unit("bytes").as_gauge(),
-            Self::PageFaults | Self::MinorFaults | Self::MajorFaults => info,
+            Self::Energy | Self::PCoreEnergy => info.with_unit("nJ"),
+            Self::PageFaults
+            | Self::MinorFaults
+            | Self::MajorFaults
+            | Self::Instructions
+            | Self::Cycles
+            | Self::PCoreInstructions
+            | Self::PCoreCycles => info,
         }
     }
 
-    /// Returns true if its value comes from getrusage(2) rather than from a clock.
+    /// Returns true if its value comes from getrusage(2) rather than from a clock or the CPU's counters.
     pub(crate) const fn is_from_rusage(self) -> bool {
-        !matches!(self, Self::TaskClock | Self::WallTime)
+        !matches!(self, Self::TaskClock | Self::WallTime) && !self.is_of_counters()
+    }
+
+    /// Returns true if the kernel counts it with the CPU's counters.
+    pub(crate) const fn is_of_counters(self) -> bool {
+        matches!(self, Self::Instructions | Self::Cycles)
+            || self.is_energy()
+            || self.is_of_p_cores()
+    }
+
+    /// Returns true if it is an energy.
+    pub(crate) const fn is_energy(self) -> bool {
+        matches!(self, Self::Energy | Self::PCoreEnergy)
+    }
+
+    /// Returns true if it is of performance cores alone.
+    pub(crate) const fn is_of_p_cores(self) -> bool {
+        matches!(
+            self,
+            Self::PCoreInstructions | Self::PCoreCycles | Self::PCoreEnergy
+        )
     }
 
     /// Returns true for `ru_utime` and `ru_stime`, which some systems sample.
@@ -150,6 +214,6 @@ mod tests {
         }
         assert_eq!(Quantity::of(&Software::CpuMigrations.into()), None);
         assert_eq!(Quantity::of(&Event::Named("user".to_owned())), None);
-        assert_eq!(Quantity::of(&quipu_hal::Hardware::Cycles.into()), None);
+        assert_eq!(Quantity::of(&Hardware::BranchMisses.into()), None);
     }
 }

@@ -36,6 +36,12 @@ impl PosixGroup {
         if scope == Scope::ProcessAndChildren {
             note(&mut infos, "children count once they have been waited for");
         }
+        note_where(
+            &mut infos,
+            &quantities,
+            Quantity::is_of_counters,
+            "of threads that run on other CPUs meanwhile it has what they did up to their last entry of the kernel",
+        );
         note_sampled(&mut infos, &quantities, |quantity| {
             quantity.is_sampled_time() || scope == Scope::ProcessAndChildren
         });
@@ -43,12 +49,21 @@ impl PosixGroup {
     }
 
     pub(crate) fn of_child(quantities: Vec<Quantity>, pid: i32, counts: bool) -> Result<Self> {
-        let child = Child::new(pid, counts)?;
+        let child = Child::new(pid, &quantities, counts)?;
         let mut infos: Vec<EventInfo> = quantities.iter().map(|q| q.info()).collect();
-        note(
+        note_where(
             &mut infos,
+            &quantities,
+            |quantity| !quantity.is_of_counters(),
             "as wait4(2) reports it: of the process and the children it waited for, from fork to end, known \
              once it has ended",
+        );
+        note_where(
+            &mut infos,
+            &quantities,
+            Quantity::is_of_counters,
+            "as proc_pid_rusage(2) reports it: of the process alone, from fork to exit(2), at least that if it waited for \
+             children; known if it was read between its end and the wait for it",
         );
         note_sampled(&mut infos, &quantities, |_| true);
         Ok(Self::new(quantities, infos, Kind::Child(child)))
@@ -60,6 +75,20 @@ impl PosixGroup {
             infos: infos.into(),
             parts: [Part::whole()].into(),
             kind,
+        }
+    }
+}
+
+/// Notes a sentence on some of the quantities.
+fn note_where(
+    infos: &mut [EventInfo],
+    quantities: &[Quantity],
+    is_noted: impl Fn(Quantity) -> bool,
+    sentence: &str,
+) {
+    for (info, &quantity) in infos.iter_mut().zip(quantities) {
+        if is_noted(quantity) {
+            note(std::slice::from_mut(info), sentence);
         }
     }
 }
@@ -80,12 +109,11 @@ fn note_sampled(
     if !sys::HAS_SAMPLED_TIMES {
         return;
     }
-    for (info, &quantity) in infos.iter_mut().zip(quantities) {
+    let is_sampled = |quantity: Quantity| {
         let is_cpu_time = quantity.is_sampled_time() || quantity == Quantity::TaskClock;
-        if is_cpu_time && from_rusage(quantity) {
-            note(std::slice::from_mut(info), SAMPLED);
-        }
-    }
+        is_cpu_time && from_rusage(quantity)
+    };
+    note_where(infos, quantities, is_sampled, SAMPLED);
 }
 
 impl Kind {

@@ -8,6 +8,7 @@ mod events;
 mod group;
 mod meter;
 mod process;
+mod process_counts;
 mod sys;
 mod time_stamp;
 mod usage;

@@ -3,6 +3,7 @@
 use quipu_hal::Result;
 
 use crate::Quantity;
+use crate::process_counts;
 use crate::sys::{self, Who};
 use crate::usage::Usage;
 
@@ -36,6 +37,7 @@ struct Sources {
     rusage: bool,
     cpu_clock: bool,
     wall_clock: bool,
+    counters: bool,
 }
 
 /// A meter's reading: usage since the last reset, and CPU time since opening.
@@ -59,6 +61,7 @@ impl Meter {
                 || sys::HAS_SAMPLED_TIMES
                 || quantities.contains(&Quantity::TaskClock),
             wall_clock: quantities.contains(&Quantity::WallTime),
+            counters: quantities.iter().any(|q| q.is_of_counters()),
         };
         let mut meter = Self {
             sources,
@@ -79,9 +82,10 @@ impl Meter {
             rusage,
             cpu_clock,
             wall_clock,
+            counters,
         } = self.sources;
-        u8::from(rusage) + u8::from(cpu_clock) + u8::from(wall_clock) == 1
-            && scope != Scope::ProcessAndChildren
+        let calls = [rusage, cpu_clock, wall_clock, counters];
+        calls.into_iter().map(u8::from).sum::<u8>() == 1 && scope != Scope::ProcessAndChildren
     }
 
     pub(crate) fn enable(&mut self) -> Result<()> {
@@ -139,6 +143,9 @@ impl Sources {
         }
         if self.scope == Scope::ProcessAndChildren {
             usage = usage.plus(&sys::usage(Who::Children)?);
+        }
+        if self.counters {
+            usage.counts = process_counts::look(nix::unistd::getpid().as_raw())?.counts;
         }
         if self.wall_clock {
             usage.wall = sys::wall_time()?;

@@ -9,6 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::process_counts::ProcessCounts;
 use crate::usage::Usage;
 
 cfg_if::cfg_if! {
@@ -73,7 +74,7 @@ pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
     unsafe { libc::atexit(function) == 0 }
 }
 
-/// Returns the resource usage, without wall time; CPU time is user plus system time.
+/// Returns the resource usage, without wall time and what counters say; CPU time is user plus system time.
 ///
 /// # Errors
 /// `UnsupportedFeature` for a thread if the system has no usage of threads; else the system's refusal.
@@ -90,7 +91,7 @@ pub(crate) fn usage(who: Who) -> Result<Usage> {
     Ok(usage_of(usage.as_ref()))
 }
 
-/// Converts a `struct rusage`, without wall time; CPU time is user plus system time.
+/// Converts a `struct rusage`; CPU time is user plus system time.
 fn usage_of(raw: &libc::rusage) -> Usage {
     let (user, system) = (timeval_ns(raw.ru_utime), timeval_ns(raw.ru_stime));
     Usage {
@@ -103,6 +104,7 @@ fn usage_of(raw: &libc::rusage) -> Usage {
         voluntary: count(raw.ru_nvcsw),
         involuntary: count(raw.ru_nivcsw),
         peak_memory: count(raw.ru_maxrss).saturating_mul(MAXRSS_UNIT),
+        counts: ProcessCounts::default(),
     }
 }
 

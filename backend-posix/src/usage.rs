@@ -1,6 +1,7 @@
 //! Resource usage of a thread or process, the source of every event of this backend.
 
 use crate::Quantity;
+use crate::process_counts::ProcessCounts;
 
 /// Resource usage up to a moment, or between two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Usage {
     pub(crate) involuntary: u64,
     /// The peak of resident memory in bytes: not a difference, but the current value.
     pub(crate) peak_memory: u64,
+    /// What the kernel counted with the CPU's counters.
+    pub(crate) counts: ProcessCounts,
 }
 
 impl Usage {
@@ -38,6 +41,7 @@ impl Usage {
             voluntary: self.voluntary.saturating_sub(earlier.voluntary),
             involuntary: self.involuntary.saturating_sub(earlier.involuntary),
             peak_memory: self.peak_memory,
+            counts: self.counts.since(&earlier.counts),
         }
     }
 
@@ -53,6 +57,7 @@ impl Usage {
             voluntary: self.voluntary.saturating_add(other.voluntary),
             involuntary: self.involuntary.saturating_add(other.involuntary),
             peak_memory: self.peak_memory.max(other.peak_memory),
+            counts: self.counts.plus(&other.counts),
         }
     }
 
@@ -70,6 +75,12 @@ impl Usage {
             Quantity::VoluntarySwitches => self.voluntary,
             Quantity::InvoluntarySwitches => self.involuntary,
             Quantity::PeakMemory => self.peak_memory,
+            Quantity::Instructions => self.counts.instructions,
+            Quantity::Cycles => self.counts.cycles,
+            Quantity::PCoreInstructions => self.counts.p_core_instructions,
+            Quantity::PCoreCycles => self.counts.p_core_cycles,
+            Quantity::Energy => self.counts.energy,
+            Quantity::PCoreEnergy => self.counts.p_core_energy,
         }
     }
 }
@@ -88,6 +99,14 @@ mod tests {
         voluntary: 7,
         involuntary: 8,
         peak_memory: 90,
+        counts: ProcessCounts {
+            instructions: 9,
+            cycles: 10,
+            p_core_instructions: 11,
+            p_core_cycles: 12,
+            energy: 13,
+            p_core_energy: 14,
+        },
     };
     const DIFFERENCE: Usage = Usage {
         cpu: 10,
@@ -99,6 +118,14 @@ mod tests {
         voluntary: 70_000_000,
         involuntary: 800_000_000,
         peak_memory: 70,
+        counts: ProcessCounts {
+            instructions: 71,
+            cycles: 72,
+            p_core_instructions: 73,
+            p_core_cycles: 74,
+            energy: 75,
+            p_core_energy: 76,
+        },
     };
 
     #[test]
@@ -118,7 +145,10 @@ mod tests {
 
     #[test]
     fn every_event_is_its_own_number() {
-        let values: Vec<_> = Quantity::ALL.iter().map(|&q| DIFFERENCE.value(q)).collect();
+        let values: Vec<_> = Quantity::OF_MACOS
+            .iter()
+            .map(|&q| DIFFERENCE.value(q))
+            .collect();
         assert_eq!(
             values,
             [
@@ -132,7 +162,13 @@ mod tests {
                 870_000_000,
                 70_000_000,
                 800_000_000,
-                70
+                70,
+                71,
+                72,
+                73,
+                74,
+                75,
+                76
             ]
         );
     }

@@ -273,7 +273,7 @@ fn what_cannot_be_told_is_refused() {
     let cases: [Case; 14] = [
         (vec![], plain, me(), InvalidConfiguration, None),
         (
-            vec![faults(), Hardware::Cycles.into()],
+            vec![faults(), Hardware::BranchMisses.into()],
             plain,
             me(),
             UnsupportedEvent,

@@ -10,7 +10,7 @@ use c_programs::{is_there, printed, root, run, skip};
 
 #[test]
 fn an_installed_library_is_found_by_pkg_config() {
-    for program in ["bash", "cc", "pkg-config"] {
+    for program in ["bash", "cc", "ldd", "pkg-config"] {
         if !is_there(program) {
             return skip("packaging/papi", &format!("there is no {program}"));
         }

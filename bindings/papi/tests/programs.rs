@@ -190,7 +190,13 @@ fn no_function_crashes_and_codes_are_those_of_papi() {
     };
     let (library, program) = &built;
     let ours = returned(program, library.path().parent().expect("its folder"));
-    let exported = c_programs::printed(Command::new("nm").arg("-D").arg(library.path()));
+    let exported = match is_there("nm") {
+        true => c_programs::printed(Command::new("nm").arg("-D").arg(library.path())),
+        false => {
+            skip(test, "whether all are called: there is no nm");
+            String::new()
+        }
+    };
     let names = exported.lines().filter_map(|line| line.split(" T ").nth(1));
     for name in names.filter(|name| name.starts_with("PAPI_")) {
         let call = format!("{name}(");

@@ -50,8 +50,6 @@ fn counters_start_with_the_program() {
     assert!(clock.value > 0 && faults.value > 0);
     assert!(clock.time_enabled >= clock.value);
     assert_eq!(clock.time_enabled, clock.time_running);
-    let used = exit.user_time + exit.system_time;
-    assert!(used <= exit.elapsed * 8, "{used:?} in {:?}", exit.elapsed);
     group.disable().expect("disable");
 }
 

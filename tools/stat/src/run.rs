@@ -409,8 +409,8 @@ impl<'a> Session<'a> {
                 command::signal(running, signal);
             }
             if running.ended_within(schedule.next().min(self.longest_sleep()))? {
-                // hwpmc(4) counts on; whether threads were missed is known until the command is waited for.
-                if cfg!(target_os = "freebsd") {
+                // Known until the command is waited for: to hwpmc(4), whether threads were missed; to macOS, what it counted.
+                if cfg!(any(target_os = "freebsd", target_os = "macos")) {
                     run.sets.read(&mut run.sets.snapshot())?;
                 }
                 return Ok(running.wait()?);

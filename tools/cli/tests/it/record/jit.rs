@@ -290,7 +290,8 @@ fn the_map_of_a_process_of_other_namespaces_is_found_there() {
     };
     // It is process 1 there, and its /tmp is its own.
     let script = "mount -t tmpfs none /tmp && exec \"$0\" map 1 60";
-    fs::copy(bench.path("jit"), "/var/tmp/quipu-jit-of-test").expect("copied");
+    let copy = format!("/var/tmp/quipu-jit-{}", std::process::id());
+    fs::copy(bench.path("jit"), &copy).expect("copied");
     let contained = [
         "unshare",
         "-m",
@@ -300,10 +301,10 @@ fn the_map_of_a_process_of_other_namespaces_is_found_there() {
         "sh",
         "-c",
         script,
-        "/var/tmp/quipu-jit-of-test",
+        &copy,
     ];
     let table = while_it_runs(TEST, &bench, &contained);
-    fs::remove_file("/var/tmp/quipu-jit-of-test").expect("removed");
+    fs::remove_file(&copy).expect("removed");
     if let Some(table) = table {
         assert!(table.contains("made in generation 0"), "{table}");
     }

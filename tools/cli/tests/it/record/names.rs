@@ -243,7 +243,7 @@ fn a_program_that_is_deleted_before_the_recording_ends_has_names_and_callers() {
         };
         // Long after it was executed, and when it has just ended.
         let scripts = [
-            "./app 600 & sleep 0.3; rm app; wait",
+            "./app 600 & until [ \"$(cat /proc/$!/comm)\" = app ]; do sleep 0.01; done; sleep 0.3; rm app; wait",
             "./other 400; rm other",
         ];
         for (script, function) in scripts.into_iter().zip(["first_hot", "second_hot"]) {
@@ -271,7 +271,7 @@ fn in_other_namespace(test: &str, bench: &Bench, options: &[&str]) -> Option<Sta
             return None;
         }
     };
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     let comm = format!("/proc/{}/comm", child.0.id());
     while fs::read_to_string(&comm).is_ok_and(|name| name.trim() != "app") {
         if let Some(status) = child.0.try_wait().expect("a child") {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::unistd::geteuid;
 
@@ -82,35 +82,28 @@ fn the_processes_of_a_user_are_sampled_and_those_that_they_start() {
     if geteuid().is_root() {
         shell.args(OTHER);
     }
+    for pipe in ["go", "done"] {
+        crate::make_pipe(&bench.path(pipe));
+        fs::set_permissions(bench.path(pipe), fs::Permissions::from_mode(0o666))
+            .expect("its own pipe");
+    }
     let shell = shell
-        .args(["sh", "-c", "read go; ./program"])
+        .args(["sh", "-c", "read go <go; ./program; echo >done"])
         .current_dir(bench.directory.path())
-        .stdin(Stdio::piped())
         .spawn();
     let Ok(mut shell) = shell else {
         return skip(TEST, "no setpriv(1)");
     };
-    let go = shell.stdin.take();
     let options = [&FAULTS[..], &["-u", &user]].concat();
-    let record = std::thread::scope(|scope| {
-        let record = scope.spawn(|| bench.record(&options, "sleep 2"));
-        // It is asked to go once the file is there, which is written after the counters were opened.
-        let file = bench.path("perf.data");
-        let before = file.metadata().and_then(|file| file.modified()).ok();
-        while file.metadata().and_then(|file| file.modified()).ok() == before
-            && !record.is_finished()
-        {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        // Sampling starts right after.
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        drop(go);
-        record.join().expect("it ran")
-    });
-    let _ = shell.wait();
+    // The command runs while the user is sampled: it asks the other shell to go, and waits for its end.
+    fs::write(bench.path("asks"), "echo >go; read done <done").expect("written");
+    let record = bench.record(&options, "sh asks");
     if record.status.code() == Some(125) {
+        let _ = shell.kill();
+        let _ = shell.wait();
         return skip(TEST, stderr(&record).trim());
     }
+    let _ = shell.wait();
     let rows = bench.rows(&["--comms", "program"]);
     assert!(
         samples_of(&rows, "hot") >= 299,

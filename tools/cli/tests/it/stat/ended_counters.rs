@@ -180,29 +180,28 @@ fn a_process_that_ends_its_counters_later_is_not_counted_from_then_on() {
     else {
         return;
     };
+    let go = programs.path("go");
+    crate::make_pipe(&go);
+    fs::set_permissions(&go, fs::Permissions::from_mode(0o666)).expect("it is ours");
     let mut process = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .args([
             "./plain",
             "-c",
-            "read go; exec ./setgid -c 'while :; do :; done'",
+            "read go <go; exec ./setgid -c 'while :; do :; done'",
         ])
         .current_dir(programs.directory.path())
-        .stdin(Stdio::piped())
         .spawn()
         .expect("it ran before");
     let id = process.id().to_string();
-    let mut input = process.stdin.take().expect("piped");
-    // The counters are attached before the command runs, which lets the process go on.
-    let go = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let _ = input.write_all(b"go\n");
-        input
-    });
-    let text = programs.report(&["-e", "page-faults:u,task-clock", "-p", &id, "sleep", "1"]);
+    // The command lets the process go on, and waits until it executes the other program.
+    let script =
+        format!("echo >go; until [ \"$(cat /proc/{id}/comm)\" = setgid ]; do sleep 0.01; done");
+    let command = ["timeout", "60", "sh", "-c", &script];
+    let events = ["-e", "page-faults:u,task-clock", "-p", &id];
+    let text = programs.report(&[&events[..], &command].concat());
     let _ = process.kill();
     let _ = process.wait();
-    drop(go.join());
     let rows = text.matches("<not counted>").count();
     assert_eq!(rows, 2, "{text}");
 }

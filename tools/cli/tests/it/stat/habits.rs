@@ -45,7 +45,7 @@ fn so_many_intervals_are_reported() {
         "task-clock",
         "-j",
     ];
-    let of_command = run(&[&options[..], &["sleep", "0.2"]].concat());
+    let of_command = run(&[&options[..], &["sleep", "1"]].concat());
     assert_eq!(json_rows(&stderr(&of_command)).len(), 3);
     assert_eq!(of_command.status.code(), Some(0));
     let pid = std::process::id().to_string();

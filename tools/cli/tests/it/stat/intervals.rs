@@ -16,7 +16,7 @@ fn intervals_add_up_to_the_total() {
     if !has_perf_events("intervals_add_up") {
         return;
     }
-    let script = "for i in 1 2 3 4 5 6; do /bin/true; sleep 0.02; done";
+    let script = "for i in 1 2 3 4 5 6; do /bin/true; sleep 0.1; done";
     let events = ["-e", "faults:u,task-clock", "-I", "25", "--summary", "-j"];
     let output = run(&[&events[..], &["sh", "-c", script]].concat());
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
