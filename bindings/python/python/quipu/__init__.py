@@ -19,6 +19,7 @@ from ._native import Count, Error
 from ._ipython import load_ipython_extension
 from ._reading import EventSet, Reading, measure
 from ._region import Region, choose_region_events, region, region_report
+from ._sample import sample
 
 __all__ = [
     "Count",
@@ -34,6 +35,7 @@ __all__ = [
     "measure",
     "region",
     "region_report",
+    "sample",
 ]
 
 
