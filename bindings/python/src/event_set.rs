@@ -10,7 +10,7 @@ use crate::count::{Count, Described};
 use crate::failure::raised;
 
 /// Events that are counted together.
-#[pyclass(frozen, module = "quipu")]
+#[pyclass(frozen, subclass, module = "quipu")]
 pub(crate) struct EventSet {
     events: Vec<Arc<Described>>,
     /// None when it is closed. It is never waited for: another thread may have it in a process that forks.
@@ -143,7 +143,9 @@ impl EventSet {
         })
     }
 
-    /// Returns the plain value of each event; an error if one of them was not counted all the time.
+    /// Returns the plain values, if each event was counted all the time; else the error of the first that was not.
+    ///
+    /// A formula that may have fractions has no plain value: read() has it.
     fn values(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         if let Some(event) = self.events.iter().find(|event| !event.is_plain()) {
             let attempted = format!("return the plain value of {}", event.name);

@@ -1,4 +1,4 @@
-//! The native part of the Python module quipu: event sets, counts, regions, and what the machine can count. The rest is Python, in
+//! The native part of the Python module quipu: event sets, counts, regions, samples, and what the machine can count. The rest is Python, in
 //! `python/quipu`.
 
 mod count;
@@ -6,6 +6,8 @@ mod event_set;
 mod failure;
 mod machine;
 mod region;
+#[cfg(target_os = "linux")]
+mod sampling;
 
 /// Makes the module. It is used by one interpreter of a process: others refuse to import it.
 #[pyo3::pymodule(gil_used = false)]
@@ -20,4 +22,7 @@ mod _native {
     use crate::machine::{info, list_events};
     #[pymodule_export]
     use crate::region::{region_begin, region_end, region_events, region_number, region_report};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::sampling::{Samples, Sampling};
 }

@@ -65,3 +65,29 @@ def test_pyperf_has_a_hook(tmp_path: Path) -> None:
     assert found and found[0].endswith("in the last value"), text
     # Ten loops of 1024 pages.
     assert int(found[0].split()[0].replace(",", "")) >= 10_000
+
+
+def test_ipython_has_a_magic(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    program = """
+%load_ext quipu
+import mmap
+m = mmap.mmap(-1, 4096 * mmap.PAGESIZE)
+%quipu page-faults n = len(m)
+cell = "m[:: mmap.PAGESIZE] = bytes(4096)\\no = n"
+get_ipython().run_cell_magic("quipu", "page-faults,no-such-event", cell)
+assert o == n == 4096 * mmap.PAGESIZE
+for wrong in ["", "page-faults"]:
+    try:
+        get_ipython().run_line_magic("quipu", wrong)
+    except ValueError as error:
+        print(error)
+%quipu page-faults 1 / 0
+"""
+    ended = run(tmp_path, "IPython", f"--ipython-dir={tmp_path}", "--colors=NoColor", "-c", program)
+    rows = [line.split() for line in ended.stdout.splitlines()]
+    assert rows[0][1:] == ["page-faults"], ended
+    assert rows[1][1:] == ["page-faults"] and int(rows[1][0].replace(",", "")) >= 4096, ended.stdout
+    assert rows[2][:3] == ["<not", "read>", "no-such-event"], ended.stdout
+    assert ended.stdout.count("say which events") == 2
+    assert "ZeroDivisionError" in ended.stdout + ended.stderr

@@ -13,6 +13,8 @@ mod progress;
 pub mod record;
 pub mod recording;
 pub mod report;
+#[cfg(target_os = "linux")]
+pub mod sampling;
 pub mod script;
 #[cfg(target_os = "linux")]
 pub mod top;

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 pub(crate) use live::Live;
 pub use machine::features;
 pub use options::Options;
-pub(crate) use options::SamplingOptions;
+pub(crate) use options::{Frequency, SamplingOptions};
 pub use output::{Destination, Output, StandardOutput};
 
 use std::path::Path;

@@ -256,7 +256,7 @@ fn keep_first(events: &mut Vec<&EventProfile>) -> Option<String> {
 }
 
 /// Returns what makes the weights of events less than exact.
-fn notes_on_events(events: &[&EventProfile]) -> Vec<String> {
+pub(crate) fn notes_on_events(events: &[&EventProfile]) -> Vec<String> {
     let mut notes = Vec::new();
     for event in events {
         let throttled = event.throttled.as_ref();

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Optional
 
 from . import _native
 from ._native import Count, Error
+from ._ipython import load_ipython_extension
 from ._reading import EventSet, Reading, measure
 from ._region import Region, choose_region_events, region, region_report
+from ._sample import sample
 
 __all__ = [
     "Count",
@@ -29,9 +31,11 @@ __all__ = [
     "choose_region_events",
     "info",
     "list_events",
+    "load_ipython_extension",
     "measure",
     "region",
     "region_report",
+    "sample",
 ]
 
 

@@ -47,7 +47,7 @@ class Reading(Mapping[str, Count]):
         return f"<quipu.Reading {self._counts!r}>"
 
 
-class EventSet:
+class EventSet(_native.EventSet):
     """Events that are counted together, in the calling thread, a process (`pid`) or a thread (`tid`).
 
     Events are written as for `quipu stat -e`: names of any kind with commas between them, and groups in braces. An event that cannot
@@ -58,60 +58,11 @@ class EventSet:
     A set is used by one thread at a time. It is closed by close(), at the end of a with block, or when nothing refers to it.
     """
 
-    __slots__ = ("_set",)
-
-    def __init__(
-        self,
-        events: str,
-        *,
-        pid: Optional[int] = None,
-        tid: Optional[int] = None,
-        inherit: bool = False,
-        user_mode_fallback: bool = True,
-        require_all: bool = False,
-        formulas: Optional[dict[str, str]] = None,
-    ) -> None:
-        self._set = _native.EventSet(
-            events,
-            pid=pid,
-            tid=tid,
-            inherit=inherit,
-            user_mode_fallback=user_mode_fallback,
-            require_all=require_all,
-            formulas=formulas,
-        )
-
-    @property
-    def events(self) -> list[str]:
-        """The events, as they were asked for."""
-        return self._set.events
-
-    def start(self) -> None:
-        """Starts counting; values go on from where they are."""
-        self._set.start()
-
-    def stop(self) -> None:
-        """Stops counting, and keeps the values."""
-        self._set.stop()
-
-    def reset(self) -> None:
-        """Sets all values to zero."""
-        self._set.reset()
+    __slots__ = ()
 
     def read(self) -> Reading:
         """Returns what was counted since the last reset."""
-        return Reading(self._set.counts())
-
-    def values(self) -> list[int]:
-        """Returns the plain values, if each event was counted all the time; else the error of the first that was not.
-
-        A formula that may have fractions has no plain value: read() has it.
-        """
-        return self._set.values()
-
-    def close(self) -> None:
-        """Gives the counters back."""
-        self._set.close()
+        return Reading(self.counts())
 
     def __enter__(self) -> EventSet:
         self.start()

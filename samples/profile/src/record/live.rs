@@ -78,6 +78,12 @@ impl Live {
         Ok(())
     }
 
+    /// Stops sampling. What was taken can still be drained.
+    pub(crate) fn disable(&self) -> Result<(), Failure> {
+        self.samplers.iter().try_for_each(Sampler::disable)?;
+        Ok(())
+    }
+
     /// Waits until a ring is half full, but not longer than `timeout`.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Result<(), Failure> {
         if let [one] = self.samplers.as_mut_slice()

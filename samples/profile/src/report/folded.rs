@@ -28,6 +28,18 @@ pub(super) fn print(profile: &Profile, event: &EventProfile) -> Result<(), Failu
     Ok(())
 }
 
+impl Profile {
+    /// Returns the stacks of an event in the folded form, a line each: command and functions from the outermost on with semicolons
+    /// between them, and how much of the event. Flame graphs are drawn of it.
+    pub fn folded(&self, event: &EventProfile) -> String {
+        let mut text = String::new();
+        each(self, event, 0, |stack, weight| {
+            text.push_str(&format!("{stack} {weight}\n"));
+        });
+        text
+    }
+}
+
 /// Stacks that have the same command and functions from the outermost on.
 struct Common {
     stacks: Range<usize>,

@@ -1,8 +1,14 @@
 //! Samples that are added up as they are taken.
 
 use std::mem;
+use std::path::Path;
 
+use quipu_perf_data::RecordedEvent;
+use quipu_shell::Failure;
+
+use super::super::options::Options;
 use super::super::profile::Profile;
+use super::super::sort::USUAL;
 use super::super::stacks::KnownChains;
 use super::Loading;
 
@@ -12,6 +18,13 @@ const MOST_LISTS: usize = 1 << 18;
 const PARTS: u64 = 256;
 
 impl Loading {
+    /// Returns the state before the first sample, for stacks by process name, file and function.
+    pub(crate) fn of_stacks(events: &[RecordedEvent], names: &[String]) -> Result<Self, Failure> {
+        let options = Options::with_callers_of(Path::new(""));
+        let selection = options.selection()?;
+        Ok(Self::new(&options, (selection, &USUAL), events, names))
+    }
+
     /// Adds what has been sampled since the last time to the stacks.
     pub(crate) fn gather(&mut self) {
         for (event, of_event) in self.profile.events.iter_mut().zip(&mut self.events) {
