@@ -1,5 +1,8 @@
 //! Profiles of files that this test writes.
 
+#[cfg(target_os = "linux")]
+mod sampling;
+
 use std::fs::{self, File};
 
 use quipu_perf_data::{EventAttr, Features, RecordedEvent, Writer, synthesized};
