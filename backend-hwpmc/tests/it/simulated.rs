@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 use nix::errno::Errno;
-use quipu_hwpmc::{
-    Class, ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Sampling, State, Task,
-};
+use quipu_hwpmc::{Class, ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
 
 use self::forks::ForksOf;
 use self::log::Log;
