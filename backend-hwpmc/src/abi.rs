@@ -25,6 +25,7 @@ pub(crate) const FIRST_INTEL: u32 = 0x80;
 pub(crate) const FIRST_OTHER: u32 = 0x200;
 
 /// Capabilities (`PMC_CAP_*`).
+pub(crate) const CAP_INTERRUPT: u32 = 1;
 pub(crate) const CAP_USER: u32 = 1 << 1;
 pub(crate) const CAP_SYSTEM: u32 = 1 << 2;
 pub(crate) const CAP_EDGE: u32 = 1 << 3;

@@ -1,5 +1,6 @@
 //! The backend: the targets and requests that it accepts, and the reasons for refusing others.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -137,6 +138,18 @@ impl<D: Driver> HwpmcBackend<D> {
         &self.driver
     }
 
+    pub(crate) fn shared_driver(&self) -> &Arc<D> {
+        &self.driver
+    }
+
+    pub(crate) fn events(&self) -> &dyn EventMap {
+        &*self.events
+    }
+
+    pub(crate) fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
     /// Opens a group of counters on a target, as [`Backend::open`] does, with its own type.
     ///
     /// # Errors
@@ -174,7 +187,11 @@ impl<D: Driver> HwpmcBackend<D> {
     }
 
     /// Returns what a target is to the driver.
-    fn place(&self, target: &Target, attributes: &Attributes) -> Result<Place, Rejection> {
+    pub(crate) fn place(
+        &self,
+        target: &Target,
+        attributes: &Attributes,
+    ) -> Result<Place, Rejection> {
         let cpus = |cpus: Vec<u32>| match cpus.iter().find(|&&cpu| cpu >= self.machine.cpus) {
             Some(cpu) => Err((ErrorKind::NoSuchTarget, format!("there is no CPU {cpu}"))),
             None if cpus.is_empty() => {
@@ -343,15 +360,8 @@ impl<D: Driver> HwpmcBackend<D> {
         for part in &parts {
             for (index, member) in members.iter().enumerate() {
                 let asked = &spec.members[index];
-                let outcome = self.take_one(&mut counters, member, part.cpu, descendants);
-                outcome.map_err(|errno| {
-                    let no_room = [Errno::EINVAL, Errno::EEXIST, Errno::ENOMEM, Errno::EBUSY];
-                    match no_room.contains(&errno) {
-                        true => self.no_room(asked, target, index, errno),
-                        false => self.refusal(errno, asked, target),
-                    }
-                    .with_member(index)
-                })?;
+                let outcome = self.take_counter(&mut counters, member, part.cpu, descendants);
+                outcome.map_err(|errno| self.not_taken(errno, asked, target, index))?;
             }
         }
         for &id in counters.ids() {
@@ -367,7 +377,7 @@ impl<D: Driver> HwpmcBackend<D> {
     }
 
     /// Waits until a process sleeps that is about to wait before it executes a program.
-    fn wait_until_asleep(&self, pid: i32) {
+    pub(crate) fn wait_until_asleep(&self, pid: i32) {
         const PATIENCE: Duration = Duration::from_millis(500);
         const INTERVAL: Duration = Duration::from_micros(100);
         let begun = Instant::now();
@@ -380,7 +390,7 @@ impl<D: Driver> HwpmcBackend<D> {
         }
     }
 
-    fn take_one(
+    pub(crate) fn take_counter(
         &self,
         counters: &mut Counters<D>,
         member: &Countable,
@@ -402,6 +412,22 @@ impl<D: Driver> HwpmcBackend<D> {
         Err(refused)
     }
 
+    /// Returns the refusal of a member that has got no counter.
+    pub(crate) fn not_taken(
+        &self,
+        errno: Errno,
+        asked: &EventSpec,
+        target: &Target,
+        index: usize,
+    ) -> Error {
+        let no_room = [Errno::EINVAL, Errno::EEXIST, Errno::ENOMEM, Errno::EBUSY];
+        match no_room.contains(&errno) {
+            true => self.no_room(asked, target, index, errno),
+            false => self.refusal(errno, asked, target),
+        }
+        .with_member(index)
+    }
+
     /// Returns the refusal of a member for which there is no counter. The driver does not say whether another has it:
     /// where the members before it may have taken them all, there are too many.
     fn no_room(&self, asked: &EventSpec, target: &Target, index: usize, errno: Errno) -> Error {
@@ -419,7 +445,7 @@ impl<D: Driver> HwpmcBackend<D> {
         }
     }
 
-    fn refusal(&self, errno: Errno, asked: &EventSpec, target: &Target) -> Error {
+    pub(crate) fn refusal(&self, errno: Errno, asked: &dyn fmt::Display, target: &Target) -> Error {
         let attempted = format!("open {asked} on {target}");
         match (errno, target.kind()) {
             (Errno::EPERM | Errno::EACCES, kind) if CPUS.contains(kind) => {
@@ -453,7 +479,7 @@ fn may_count_cpus(driver: &impl Driver, classes: &[Class]) -> bool {
 }
 
 /// A target as the driver has it.
-enum Place {
+pub(crate) enum Place {
     Process {
         pid: i32,
         /// True if the process stands for the calling thread.
@@ -465,7 +491,7 @@ enum Place {
 /// The kind and the reason of an error.
 type Rejection = (ErrorKind, String);
 
-fn refused_attribute(attributes: &Attributes) -> Option<&'static str> {
+pub(crate) fn refused_attribute(attributes: &Attributes) -> Option<&'static str> {
     if attributes.pinned {
         Some("a group has its counters from opening to closing here, or is refused")
     } else if attributes.exclusive {

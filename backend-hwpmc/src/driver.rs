@@ -1,5 +1,7 @@
 //! The calls that reach hwpmc(4) and processes, behind a trait, so that a simulated system can take their place.
 
+use std::os::fd::BorrowedFd;
+
 use nix::errno::Errno;
 
 use crate::abi::Class;
@@ -24,6 +26,17 @@ pub struct Request {
     pub cpu: Option<u32>,
     /// True if children of the process are counted too.
     pub descendants: bool,
+    /// The samples that it takes; `None` counts.
+    pub sampling: Option<Sampling>,
+}
+
+/// The samples that a counter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// One is taken every so many events.
+    pub period: u64,
+    /// True if they have call chains.
+    pub call_chains: bool,
 }
 
 /// A class of counters that a machine has.
@@ -131,6 +144,43 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// The errno of the call.
     fn switch(&self) -> Result<(), Errno>;
+
+    /// Stops a counter (`PMC_OP_PMCSTOP`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn stop(&self, id: PmcId) -> Result<(), Errno>;
+
+    /// Has the log of this process written to a descriptor (`PMC_OP_CONFIGURELOG`), until it is [closed](Self::close_log).
+    ///
+    /// # Errors
+    /// `EBUSY` if it has one, `ENOMEM` if one was closed and counters are open since; else the errno of the call.
+    fn open_log(&self, to: BorrowedFd<'_>) -> Result<(), Errno>;
+
+    /// Closes the log of this process, and stops the counters that sample (`PMC_OP_CONFIGURELOG`).
+    ///
+    /// # Errors
+    /// `EINVAL` if there is none.
+    fn close_log(&self) -> Result<(), Errno>;
+
+    /// Has what is logged up to now written (`PMC_OP_FLUSHLOG`). It comes later, in the order of such calls.
+    ///
+    /// # Errors
+    /// `EINVAL` if there is no log; else the errno of the call.
+    fn flush_log(&self) -> Result<(), Errno>;
+
+    /// Logs a number (`PMC_OP_WRITELOG`).
+    ///
+    /// # Errors
+    /// `ENOMEM` if all buffers wait to be written; else the errno of the call.
+    fn mark_log(&self, mark: u32) -> Result<(), Errno>;
+
+    /// Returns the number of interrupts and records for which there was no room since the module was loaded, of everyone
+    /// (`PMC_OP_GETDRIVERSTATS`). It wraps.
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn lost(&self) -> Result<u32, Errno>;
 
     /// Gives a counter back (`PMC_OP_PMCRELEASE`).
     ///

@@ -45,7 +45,7 @@ pub(crate) fn resolve(
         |kind, reason: &str| Err(Error::new(kind, format!("count {member}")).with_reason(reason));
     let unsupported = |reason| refused(ErrorKind::UnsupportedFeature, reason);
     if member.precision != Precision::Any {
-        return unsupported("precision is a matter of samples");
+        return unsupported("hwpmc(4) has no precise samples");
     }
     if member.overflow.is_some() {
         return unsupported("hwpmc(4) sends no signal for overflows");
@@ -177,5 +177,6 @@ fn request(class: Class, select: u32) -> Request {
         capabilities,
         cpu: None,
         descendants: false,
+        sampling: None,
     }
 }

@@ -34,6 +34,10 @@ impl<D: Driver> Counters<D> {
         self.ids.push(id);
     }
 
+    pub(crate) fn driver(&self) -> &D {
+        &self.driver
+    }
+
     pub(crate) fn ids(&self) -> &[PmcId] {
         &self.ids
     }

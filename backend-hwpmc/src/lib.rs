@@ -6,13 +6,15 @@ mod backend;
 mod driver;
 mod events;
 mod group;
+mod sampling;
 #[cfg(target_os = "freebsd")]
 mod sys;
 mod watch;
 
 pub use abi::Class;
 pub use backend::HwpmcBackend;
-pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
+pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Sampling, State, Task};
 pub use group::HwpmcGroup;
+pub use sampling::{HwpmcSampler, Sample, SamplerSpec};
 #[cfg(target_os = "freebsd")]
 pub use sys::Hwpmc;

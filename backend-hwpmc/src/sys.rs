@@ -5,6 +5,7 @@ mod module;
 mod process;
 mod wire;
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +16,9 @@ use nix::time::{ClockId, clock_gettime};
 use quipu_hal::{Error, ErrorKind};
 
 use self::wire::{
-    ANY_CPU, Allocate, Attach, CpuInfo, DESCENDANTS, EVENT_IN_WORDS, ModuleVersion, NEW_VALUE,
-    OLD_VALUE, PROCESS_COUNTING, ReadWrite, Release, SYSTEM_COUNTING, Start,
+    ANY_CPU, Allocate, Attach, CALL_CHAIN, ConfigureLog, CpuInfo, DESCENDANTS, DriverStatistics,
+    EVENT_IN_WORDS, FlushLog, ModuleVersion, NEW_VALUE, OLD_VALUE, PROCESS_COUNTING,
+    PROCESS_SAMPLING, ReadWrite, Release, SYSTEM_COUNTING, SYSTEM_SAMPLING, Start, Stop, WriteLog,
 };
 use crate::abi::Class;
 use crate::backend::os_error;
@@ -88,15 +90,21 @@ impl Driver for Hwpmc {
         if self.version >> 24 >= 10 {
             flags |= EVENT_IN_WORDS;
         }
+        if request.sampling.is_some_and(|how| how.call_chains) {
+            flags |= CALL_CHAIN;
+        }
         let mut allocate = Allocate {
             capabilities: request.capabilities,
             cpu: request.cpu.unwrap_or(ANY_CPU),
             class: request.class.0,
             flags,
-            mode: match request.cpu {
-                Some(_) => SYSTEM_COUNTING,
-                None => PROCESS_COUNTING,
+            mode: match (request.cpu, request.sampling) {
+                (Some(_), None) => SYSTEM_COUNTING,
+                (None, None) => PROCESS_COUNTING,
+                (Some(_), Some(_)) => SYSTEM_SAMPLING,
+                (None, Some(_)) => PROCESS_SAMPLING,
             },
+            count: request.sampling.map_or(0, |how| how.period),
             words: [request.select.into(), 0, 0, 0],
             ..Allocate::default()
         };
@@ -139,6 +147,38 @@ impl Driver for Hwpmc {
             thread::sleep(Duration::from_micros(100));
         }
         Ok(())
+    }
+
+    fn stop(&self, id: PmcId) -> Result<(), Errno> {
+        self.call.make(&mut Stop(id.0))
+    }
+
+    fn open_log(&self, to: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.call.make(&mut ConfigureLog {
+            flags: 0,
+            descriptor: to.as_raw_fd(),
+        })
+    }
+
+    fn close_log(&self) -> Result<(), Errno> {
+        self.call.make(&mut ConfigureLog {
+            flags: 0,
+            descriptor: -1,
+        })
+    }
+
+    fn flush_log(&self) -> Result<(), Errno> {
+        self.call.make(&mut FlushLog::default())
+    }
+
+    fn mark_log(&self, mark: u32) -> Result<(), Errno> {
+        self.call.make(&mut WriteLog(mark))
+    }
+
+    fn lost(&self) -> Result<u32, Errno> {
+        let mut statistics = DriverStatistics::default();
+        self.call.make(&mut statistics)?;
+        Ok(statistics.no_room.wrapping_add(statistics.no_buffer))
     }
 
     fn release(&self, id: PmcId) -> Result<(), Errno> {

@@ -312,15 +312,20 @@ fn pctr(native: &SharedNativeEvents) -> BackendStatus {
     }
 }
 
+#[cfg(target_os = "freebsd")]
+pub(crate) fn hwpmc_with(
+    native: &SharedNativeEvents,
+) -> Result<quipu_hwpmc::HwpmcBackend<quipu_hwpmc::Hwpmc>> {
+    let driver = quipu_hwpmc::Hwpmc::open()?;
+    let events = native.of_only_core(quipu_events::Interface::Other("hwpmc"))?;
+    quipu_hwpmc::HwpmcBackend::new(driver, events)
+}
+
 /// Returns hwpmc(4) with the native events of this CPU.
 fn hwpmc(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {
         if #[cfg(target_os = "freebsd")] {
-            let open = || {
-                let driver = quipu_hwpmc::Hwpmc::open()?;
-                quipu_hwpmc::HwpmcBackend::new(driver, native.of_only_core(quipu_events::Interface::Other("hwpmc"))?)
-            };
-            BackendStatus::new("hwpmc", open().map(|hwpmc| Arc::new(hwpmc) as Arc<dyn Backend>))
+            BackendStatus::new("hwpmc", hwpmc_with(native).map(|hwpmc| Arc::new(hwpmc) as Arc<dyn Backend>))
         } else {
             let _ = native;
             BackendStatus::missing("hwpmc", "use hwpmc(4)", false)

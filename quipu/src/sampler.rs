@@ -14,6 +14,10 @@ cfg_if::cfg_if! {
         mod linux;
 
         use linux::Open;
+    } else if #[cfg(target_os = "freebsd")] {
+        mod hwpmc;
+
+        use hwpmc::Open;
     } else {
         mod elsewhere;
 
@@ -197,13 +201,15 @@ impl Sampler {
 
     /// Returns the descriptors to wait on: poll(2) finds one readable when samples are to be
     /// [drained](Self::drain), as many as [`wake_after`](SamplerBuilder::wake_after) says, and hung up
-    /// when the thread it is of has ended. There is one for each part of the target.
+    /// when the thread it is of has ended. There is one for each part of the target. FreeBSD has one, which is readable when
+    /// a buffer of 256 KB is full, or [`wait`](Self::wait) has asked for what there is.
     #[cfg(unix)]
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.open.descriptors()
     }
 
-    /// Returns the number of samples that were lost so far because the buffer was full.
+    /// Returns the number of samples that were lost so far because the buffer was full. On FreeBSD these are the interrupts and
+    /// records for which its driver had no room, of everyone who samples; there may be more.
     pub fn lost(&self) -> u64 {
         self.open.lost()
     }
@@ -251,7 +257,7 @@ impl SamplerBuilder {
 
     /// Sets how often each event is sampled. By default that is 1000 times in a second, or as often as the system takes
     /// samples at present, if that is less (`kernel.perf_event_max_sample_rate` of Linux). A rate that is set is refused
-    /// where it is beyond that.
+    /// where it is beyond that. FreeBSD takes periods alone, by default once in 1,000,003 events.
     pub fn rate(&mut self, rate: SampleRate) -> &mut Self {
         self.rate = Some(rate);
         self

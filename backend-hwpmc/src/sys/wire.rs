@@ -17,13 +17,18 @@ macro_rules! operations {
 }
 
 operations! {
+    ConfigureLog: 0,
+    FlushLog: 1,
     CpuInfo: 2,
+    DriverStatistics: 3,
     ModuleVersion: 4,
     Allocate: 7,
     Attach: 8,
     Release: 11,
     ReadWrite: 12,
     Start: 14,
+    Stop: 15,
+    WriteLog: 16,
 }
 
 /// The version of the module.
@@ -41,12 +46,54 @@ pub(super) struct Release(pub(super) u32);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start(pub(super) u32);
 
+/// The id of a counter that is stopped.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stop(pub(super) u32);
+
+/// `struct pmc_op_configurelog`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConfigureLog {
+    pub(super) flags: c_int,
+    /// The descriptor, or -1.
+    pub(super) descriptor: c_int,
+}
+
+/// The log is written; there is nothing to say beside.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FlushLog(u32);
+
+/// `struct pmc_op_writelog`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteLog(pub(super) u32);
+
+/// `struct pmc_op_getdriverstats`, with room for more than any version has.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DriverStatistics {
+    pub(super) interrupts: [u32; 2],
+    /// Interrupts that found no room for their sample.
+    pub(super) no_room: u32,
+    pub(super) calls: [u32; 3],
+    /// Records that found no buffer of the log.
+    pub(super) no_buffer: u32,
+    pub(super) others: [u32; 9],
+}
+
 /// Modes of counting (`enum pmc_mode`): a whole CPU, and processes.
 pub(super) const SYSTEM_COUNTING: u32 = 1;
 pub(super) const PROCESS_COUNTING: u32 = 3;
+/// Those of sampling.
+pub(super) const SYSTEM_SAMPLING: u32 = 0;
+pub(super) const PROCESS_SAMPLING: u32 = 2;
 
 /// `PMC_F_DESCENDANTS`: children of the process are counted too.
 pub(super) const DESCENDANTS: u32 = 1 << 1;
+/// `PMC_F_CALLCHAIN`: samples have call chains.
+pub(super) const CALL_CHAIN: u32 = 1 << 7;
 /// `PMC_F_EV_PMU` of version 10: the event is in the machine-dependent words. Without it AMD's are refused.
 pub(super) const EVENT_IN_WORDS: u32 = 0x200;
 

@@ -3,5 +3,6 @@
 mod conformance;
 mod events;
 mod refusals;
+mod sampling;
 mod simulated;
 mod truth;

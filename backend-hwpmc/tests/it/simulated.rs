@@ -1,12 +1,19 @@
 //! A simulated FreeBSD: processes, threads, and hwpmc(4) with what its kernel does at switches.
 
+mod forks;
+pub(crate) mod log;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 use nix::errno::Errno;
 use quipu_hwpmc::{Class, ClassOfCounters, Driver, Forks, Machine, PmcId, Request, State, Task};
+
+use self::forks::ForksOf;
+use self::log::Log;
 
 /// Returns the id of this process and of its first thread.
 pub(crate) fn own() -> i32 {
@@ -42,6 +49,7 @@ pub(crate) struct System {
     pub(crate) asked: Option<(u32, u32)>,
     processes: BTreeMap<i32, Process>,
     counters: BTreeMap<u32, Counter>,
+    pub(crate) log: Log,
     next: i32,
     /// All that was done and passed.
     all: Done,
@@ -126,6 +134,7 @@ impl Sim {
             asked: None,
             processes: BTreeMap::new(),
             counters: BTreeMap::new(),
+            log: Log::default(),
             next: own() + 1,
             all: Done::default(),
         };
@@ -493,12 +502,42 @@ impl Driver for Sim {
         Ok(())
     }
 
+    fn stop(&self, id: PmcId) -> Result<(), Errno> {
+        let mut system = self.lock();
+        system.counters.get_mut(&id.0).ok_or(Errno::EINVAL)?.runs = false;
+        Ok(())
+    }
+
+    fn open_log(&self, to: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.lock().log.open(to)
+    }
+
+    fn close_log(&self) -> Result<(), Errno> {
+        self.lock().log.close()
+    }
+
+    fn flush_log(&self) -> Result<(), Errno> {
+        self.lock().log.flush()
+    }
+
+    fn mark_log(&self, mark: u32) -> Result<(), Errno> {
+        self.lock().log.mark(mark)
+    }
+
+    fn lost(&self) -> Result<u32, Errno> {
+        Ok(self.lock().log.lost)
+    }
+
     fn release(&self, id: PmcId) -> Result<(), Errno> {
         let mut system = self.lock();
         for process in system.processes.values_mut() {
             process.counted_by.remove(&id.0);
         }
-        system.counters.remove(&id.0).map(drop).ok_or(Errno::EINVAL)
+        system.counters.remove(&id.0).ok_or(Errno::EINVAL)?;
+        if system.counters.is_empty() {
+            system.log.forget();
+        }
+        Ok(())
     }
 
     fn process(&self, pid: i32) -> Result<Task, Errno> {
@@ -553,18 +592,5 @@ impl Driver for Sim {
 
     fn wall_time(&self) -> Result<u64, Errno> {
         Ok(self.lock().all.time)
-    }
-}
-
-struct ForksOf(Sim, i32, u64);
-
-impl Forks for ForksOf {
-    fn has_forked(&mut self) -> bool {
-        let system = self.0.lock();
-        let forks = system
-            .processes
-            .get(&self.1)
-            .map_or(self.2, |process| process.forks);
-        forks != self.2 && system.conceals != Conceals::Others
     }
 }
