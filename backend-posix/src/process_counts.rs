@@ -1,4 +1,4 @@
-//! What the kernel of macOS counts of a process with the CPU's counters, at each switch and each entry of the kernel.
+//! Counts of the CPU's counters that macOS keeps for a process, up to date at each switch and each entry of the kernel.
 
 /// Counts of one process since it was forked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -24,7 +24,7 @@ pub(crate) struct Usage {
     pub(crate) involuntary: u64,
     /// The peak of resident memory in bytes: not a difference, but the current value.
     pub(crate) peak_memory: u64,
-    /// What the kernel counted with the CPU's counters.
+    /// Counts of the kernel, by the CPU's counters.
     pub(crate) counts: ProcessCounts,
 }
 

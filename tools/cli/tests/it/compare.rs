@@ -530,25 +530,14 @@ fn revisions_are_built_and_compared() {
             .status();
         assert!(status.expect(program).success(), "{program} {arguments:?}");
     };
-    let git = |arguments: &[&str]| {
-        run(
-            "git",
-            &[
-                &[
-                    "-c",
-                    "user.name=a",
-                    "-c",
-                    "user.email=a@b",
-                    "-c",
-                    "init.defaultBranch=main",
-                    "-c",
-                    "commit.gpgsign=false",
-                ],
-                arguments,
-            ]
-            .concat(),
-        );
-    };
+    let settings = [
+        "user.name=a",
+        "user.email=a@b",
+        "init.defaultBranch=main",
+        "commit.gpgsign=false",
+    ];
+    let settings = settings.map(|setting| ["-c", setting]).concat();
+    let git = |arguments: &[&str]| run("git", &[&settings, arguments].concat());
     let write = |path: &str, text: &str| {
         let path = directory.path().join(path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("made");
