@@ -317,7 +317,7 @@ impl<D: Driver> HwpmcBackend<D> {
         target: &Target,
     ) -> Result<HwpmcGroup<D>> {
         let driver = &*self.driver;
-        let descendants = spec.attributes.inherit && !spec.attributes.inherit_thread;
+        let descendants = with_children(&spec.attributes);
         let (parts, subject) = match place {
             Place::Cpus(cpus) => (
                 cpus.iter().map(|&cpu| Part::on_cpu(cpu)).collect(),
@@ -490,6 +490,11 @@ pub(crate) enum Place {
 
 /// The kind and the reason of an error.
 type Rejection = (ErrorKind, String);
+
+/// Returns true if the children of a process are counted and sampled with it.
+pub(crate) fn with_children(attributes: &Attributes) -> bool {
+    attributes.inherit && !attributes.inherit_thread
+}
 
 pub(crate) fn refused_attribute(attributes: &Attributes) -> Option<&'static str> {
     if attributes.pinned {

@@ -68,20 +68,27 @@ impl<D: Driver> Log<D> {
     /// Opens the log of this process.
     pub(super) fn open(driver: Arc<D>) -> Result<Self> {
         let attempted = "open the driver's log";
+        let busy = |errno, reason: &str| {
+            Error::new(ErrorKind::Busy, attempted)
+                .with_errno(errno as i32)
+                .with_reason(reason)
+        };
         let failed = |errno| {
             match errno {
-            Errno::EBUSY => Error::new(ErrorKind::Busy, attempted)
-                .with_errno(errno as i32)
-                .with_reason("the driver has one log for each process, and another sampler of this one has it"),
-            Errno::ENOMEM => Error::new(ErrorKind::Busy, attempted)
-                .with_errno(errno as i32)
-                .with_reason("the driver opens one again when this process has no counter open, or it has no buffers left")
-                .with_hint("close what this process counts with hwpmc(4) before the next sampler"),
+            Errno::EBUSY => busy(
+                errno,
+                "the driver has one log for each process, and another sampler of this one has it",
+            ),
+            Errno::ENOMEM => busy(
+                errno,
+                "the driver opens one again when this process has no counter open, or it has no buffers left",
+            )
+            .with_hint("close what this process counts with hwpmc(4) before the next sampler"),
             errno => os_error(attempted, errno),
         }
         };
         let (pipe, end) = std::io::pipe()
-            .map_err(|error| failed(Errno::from_raw(error.raw_os_error().unwrap_or_default())))?;
+            .map_err(|error| Error::new(ErrorKind::Os, attempted).with_io_error(&error))?;
         let lost_before = driver.lost().map_err(failed)?;
         let begun = driver.wall_time().map_err(failed)?;
         driver.open_log(end.as_fd()).map_err(failed)?;
@@ -208,10 +215,9 @@ impl<D: Driver> Log<D> {
                 .with_reason("the driver has ended it")),
             Ok(_) => self.note(),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(Look::Interrupted),
-            Err(error) => Err(os_error(
-                "read the driver's log",
-                Errno::from_raw(error.raw_os_error().unwrap_or_default()),
-            )),
+            Err(error) => {
+                Err(Error::new(ErrorKind::Os, "read the driver's log").with_io_error(&error))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::SamplerSpec;
 use super::log::Log;
 use super::sampler::{HwpmcSampler, Process};
 use crate::abi::CAP_INTERRUPT;
-use crate::backend::{HwpmcBackend, Place, refused_attribute};
+use crate::backend::{HwpmcBackend, Place, refused_attribute, with_children};
 use crate::driver::{Driver, Sampling};
 use crate::events::{self, Countable};
 use crate::group::Counters;
@@ -67,7 +67,7 @@ impl<D: Driver> HwpmcBackend<D> {
             }
             Place::Cpus(cpus) => (cpus.into_iter().map(Some).collect(), None),
         };
-        let with_children = spec.attributes.inherit && !spec.attributes.inherit_thread;
+        let with_children = with_children(&spec.attributes);
         let mut counters = Counters::new(Arc::clone(self.shared_driver()));
         for cpu in cpus {
             for (index, member) in members.iter().enumerate() {
