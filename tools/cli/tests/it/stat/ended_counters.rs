@@ -194,9 +194,12 @@ fn a_process_that_ends_its_counters_later_is_not_counted_from_then_on() {
         .spawn()
         .expect("it ran before");
     let id = process.id().to_string();
-    // The command lets the process go on, and waits until it executes the other program.
-    let script =
-        format!("echo >go; until [ \"$(cat /proc/{id}/comm)\" = setgid ]; do sleep 0.01; done");
+    // The command lets the process go on, and waits until the other program has run for so long that it is missed: for
+    // more than 10 of the kernel's ticks of 10 ms, in the 14th field of its line.
+    let script = format!(
+        "echo >go; until read -r _ comm _ _ _ _ _ _ _ _ _ _ _ ticks _ </proc/{id}/stat; \
+         [ $comm = '(setgid)' ] && [ $ticks -gt 10 ]; do sleep 0.01; done"
+    );
     let command = ["timeout", "60", "sh", "-c", &script];
     let events = ["-e", "page-faults:u,task-clock", "-p", &id];
     let text = programs.report(&[&events[..], &command].concat());
