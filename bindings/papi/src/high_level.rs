@@ -22,6 +22,9 @@ mod report;
 struct Running {
     sets: BTreeMap<usize, Set>,
     regions: Arc<Mutex<Regions>>,
+    /// True if they are also regions of `quipu_regions`, for `QUIPU_REGIONS` and `quipu stat --regions`. Those are sums over
+    /// the calls of a region; PAPI's report has each call.
+    is_shared: bool,
 }
 
 thread_local! {
@@ -80,7 +83,16 @@ impl Running {
         }
         let regions = Arc::new(Mutex::new(Regions::default()));
         lock(&REGIONS).push(Arc::clone(&regions));
-        Ok(Self { sets, regions })
+        Ok(Self {
+            sets,
+            regions,
+            is_shared: quipu_regions::is_on(),
+        })
+    }
+
+    /// Returns the region of `quipu_regions` that is entered and left with one of this name, if any is.
+    fn shared(&self, name: &str) -> Option<quipu_regions::Region> {
+        self.is_shared.then(|| quipu_regions::Region::named(name))
     }
 
     /// Returns the values of this moment.
@@ -139,6 +151,7 @@ pub(crate) extern "C" fn PAPI_hl_region_begin(region: *const c_char) -> c_int {
             let mut regions = lock(&running.regions);
             let id = regions.all.len();
             let parent = regions.open.last().copied();
+            let shared = running.shared(&name);
             regions.all.push(Region {
                 id,
                 name: name.into_owned(),
@@ -148,6 +161,10 @@ pub(crate) extern "C" fn PAPI_hl_region_begin(region: *const c_char) -> c_int {
                 reads: Vec::new(),
             });
             regions.open.push(id);
+            if let Some(region) = shared {
+                // Its report has the reason if it cannot be counted.
+                let _ = region.begin();
+            }
             Ok(())
         })
     })
@@ -174,6 +191,10 @@ fn note(region: *const c_char, ends: bool) -> c_int {
             let counted = since(&regions.all[id].begin, &now);
             match ends {
                 true => {
+                    if let Some(region) = running.shared(&name) {
+                        // As with its begin.
+                        let _ = region.end();
+                    }
                     regions.all[id].total = Some(counted);
                     regions.open.pop();
                 }

@@ -447,6 +447,31 @@ fn regions_are_reported_in_json() {
     assert!(!report.contains("no-such-event"), "{report}");
 }
 
+/// As `quipu stat --regions` asks for them, whatever PAPI's report is to count.
+#[test]
+fn regions_are_those_of_quipu_too() {
+    let Some((_library, program)) = program("regions.c") else {
+        return;
+    };
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("regions.csv");
+    run(Command::new(program)
+        .env("PAPI_OUTPUT_DIRECTORY", place.path())
+        .env("PAPI_EVENTS", "perf::TASK-CLOCK")
+        .env("QUIPU_REGIONS", &file)
+        .env("QUIPU_REGION_EVENTS", "page-faults:u"));
+    let regions = std::fs::read_to_string(&file).expect("a report");
+    let fields = |region: &str| {
+        let row = regions.lines().find(|line| line.contains(region));
+        let row = row.unwrap_or_else(|| panic!("no {region} in {regions}"));
+        row.split(',').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let inner = fields("\"outer \"\"x\"\"/inner\"");
+    assert_eq!((&*inner[3], &*inner[4]), ("2", "0"), "{regions}");
+    assert_eq!((&*inner[8], &*inner[10]), ("128", "exact"), "{regions}");
+    assert_eq!(fields(",read,")[3], "2", "{regions}");
+}
+
 #[test]
 fn a_program_in_fortran_counts_page_faults() {
     if !is_there("gfortran") {
