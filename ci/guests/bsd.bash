@@ -50,6 +50,32 @@ expect_papi() { # CONSOLE
   expect "$1" papi 'component sysdetect: enabled' 'page faults' 'done' 'status 0'
 }
 
+# What is planted is found, and nothing differs from itself.
+expect_comparisons() { # CONSOLE
+  expect "$1" compared 'page-faults' 'elapsed' 'status 0'
+  holds "twenty times the pages are more page faults on $1" eval 'lines "$1" compared | grep -q "^page-faults .* more$"'
+  expect "$1" compared-itself 'page-faults' 'status 0'
+  holds "a command faults as often as itself on $1" eval '! lines "$1" compared-itself | grep -q "^page-faults .* \(more\|less\)$"'
+}
+
+# A column of what the program with known regions left of a region's instructions.
+of_region() { # CONSOLE REGION COLUMN
+  lines "$1" regions_csv | awk -F, -v region="$2" -v column="$3" '$3 == region && $8 ~ /^instructions/ { print $column }'
+}
+
+# The regions of a program of known instructions, each with at most so many more: its own steps into them and out.
+expect_regions() { # CONSOLE FACTOR
+  local region column truth row
+  expect "$1" regions_table 'outer' 'inner' 'status 0'
+  expect "$1" regions_example 'solve' 'step' 'status 0'
+  expect "$1" regions_stat 'outer' 'inner' 'status 0'
+  for row in outer:9:12000000 outer:10:10000000 outer/inner:9:2000000; do
+    IFS=: read -r region column truth <<<"$row"
+    holds "$region is entered five times on $1" [ "$(of_region "$1" "$region" 4)" = 5 ]
+    between "column $column of $region on $1" "$truth" "$(of_region "$1" "$region" "$column")" $(($2 * (truth + 300000)))
+  done
+}
+
 own_quipu() { "$(ci/programs)/quipu" "$@"; }
 
 # A report of the recording has as many samples as here. Where this machine could make none there is no such step.
