@@ -56,12 +56,15 @@ pub(crate) fn check_usable() -> Result<()> {
 fn refused_altogether(errno: i32) -> Error {
     let privileges = Privileges::rights(false);
     let error = Error::new(ErrorKind::NoPermission, "use perf_event_open");
+    if let (libc::EACCES, Some(why)) = (errno, privileges.why_perfmon_is_refused()) {
+        return error.with_reason(why).with_hint("set it to 2 or lower");
+    }
     match privileges.perf_event_paranoid {
         Some(level) if !privileges.may_count_user() => error
             .with_reason(format!("kernel.perf_event_paranoid is {level}"))
             .with_hint(format!(
                 "set it to 2 or lower, or {}",
-                privileges.run_with(Capability::Perfmon)
+                privileges.run_with(privileges.counting_capability())
             )),
         _ if errno != libc::EACCES && privileges.seccomp == Some(Seccomp::Filter) => {
             error.with_reason("a seccomp filter forbids it").with_hint(

@@ -388,6 +388,11 @@ fn permission_hint(
     } else {
         (privileges.may_count_user(), 2, "")
     };
+    if let (libc::EACCES, Some(why)) = (errno, privileges.why_perfmon_is_refused()) {
+        return Some(format!(
+            "{why}; set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)"
+        ));
+    }
     let foreign = instead == Instead::OwnProcess;
     if !allowed && !foreign {
         let now = match privileges.perf_event_paranoid {
@@ -396,7 +401,7 @@ fn permission_hint(
         };
         return Some(format!(
             "{now}set it to {needed} or lower (sysctl kernel.perf_event_paranoid={needed}), or {}{or_else}",
-            privileges.run_with(Capability::Perfmon)
+            privileges.run_with(privileges.counting_capability())
         ));
     }
     if errno == libc::EPERM && privileges.seccomp == Some(Seccomp::Filter) {

@@ -232,6 +232,26 @@ impl Privileges {
         self.allowed_up_to(2)
     }
 
+    /// Returns the capability that permits counting: above perf_event_paranoid 2 some distributions' kernels ask for more than
+    /// `CAP_PERFMON`, as Debian 12's does.
+    pub(crate) fn counting_capability(&self) -> Capability {
+        match self.perf_event_paranoid {
+            Some(3..) => Capability::SysAdmin,
+            _ => Capability::Perfmon,
+        }
+    }
+
+    /// Returns the reason why such a kernel has refused a process that has `CAP_PERFMON` alone.
+    pub(crate) fn why_perfmon_is_refused(&self) -> Option<String> {
+        let level = self.perf_event_paranoid.filter(|level| *level > 2)?;
+        let is_alone = self.is_perfmon_capable() && !self.has(Capability::SysAdmin);
+        is_alone.then(|| {
+            format!(
+                "kernel.perf_event_paranoid is {level}, at which this kernel asks for CAP_SYS_ADMIN, not CAP_PERFMON"
+            )
+        })
+    }
+
     /// Returns what has to be done for a capability to count, as the end of a sentence: capabilities of another user namespace
     /// than the initial one, as root has them in a container without root, permit no counting.
     pub(crate) fn run_with(&self, capability: Capability) -> String {

@@ -238,6 +238,29 @@ fn permission_hints_name_the_setting_that_is_in_the_way() {
     assert!(text(&refused, &privileges).contains("set it to 0"));
 }
 
+/// Debian 12's kernel, at the level that Debian sets.
+#[test]
+fn a_kernel_that_wants_more_than_cap_perfmon_is_told() {
+    let mut privileges = unprivileged();
+    privileges.perf_event_paranoid = Some(3);
+    let refused = refused(event_type::HARDWARE, 0);
+    let text = |p: &Privileges| hint(libc::EACCES, &refused, p, Instead::Nothing).unwrap();
+    let without = text(&privileges);
+    assert!(without.ends_with("or run with CAP_SYS_ADMIN"), "{without}");
+    privileges.capabilities = Some(1 << 38);
+    assert_eq!(
+        text(&privileges),
+        "kernel.perf_event_paranoid is 3, at which this kernel asks for CAP_SYS_ADMIN, not CAP_PERFMON; \
+         set it to 2 or lower (sysctl kernel.perf_event_paranoid=2)"
+    );
+    // Others have other reasons.
+    privileges.capabilities = Some(1 << 38 | 1 << 21);
+    assert_eq!(
+        hint(libc::EACCES, &refused, &privileges, Instead::Nothing),
+        None
+    );
+}
+
 /// No setting permits it, so none is named.
 #[test]
 fn a_foreign_process_takes_a_capability() {
