@@ -10,7 +10,7 @@ use quipu_hal::{
 
 use crate::events::{EventBits, HARDWARE_FILTER};
 use crate::machine::kernel_file;
-use crate::machine::privileges::{Capability, Privileges, Seccomp};
+use crate::machine::privileges::{Privileges, Seccomp};
 use crate::machine::sysfs::SysfsPmus;
 use crate::machine::topology::Topology;
 #[cfg(feature = "names")]

@@ -52,10 +52,11 @@ expect_papi() { # CONSOLE
 
 # What is planted is found, and nothing differs from itself.
 expect_comparisons() { # CONSOLE
+  local console=$1
   expect "$1" compared 'page-faults' 'elapsed' 'status 0'
-  holds "twenty times the pages are more page faults on $1" eval 'lines "$1" compared | grep -q "^page-faults .* more$"'
+  holds "twenty times the pages are more page faults on $1" eval 'lines "$console" compared | grep -q "^page-faults .* more$"'
   expect "$1" compared-itself 'page-faults' 'status 0'
-  holds "a command faults as often as itself on $1" eval '! lines "$1" compared-itself | grep -q "^page-faults .* \(more\|less\)$"'
+  holds "a command faults as often as itself on $1" eval '! lines "$console" compared-itself | grep -q "^page-faults .* \(more\|less\)$"'
 }
 
 # A column of what the program with known regions left of a region's instructions.
