@@ -18,6 +18,14 @@ pub(crate) struct Countable {
     pub(crate) info: EventInfo,
 }
 
+impl Countable {
+    /// Returns the word of the event in a select register, without levels and interrupts.
+    pub(crate) fn select(&self) -> u32 {
+        let word = self.requests.last().map_or(0, |request| request.select);
+        (u64::from(word) & TAKEN & !LEVELS) as u32
+    }
+}
+
 /// The bits of a select word that the driver takes. It sets the others itself.
 const TAKEN: u64 = 0xffff
     | X86Select::USER

@@ -15,6 +15,6 @@ pub use abi::Class;
 pub use backend::HwpmcBackend;
 pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Sampling, State, Task};
 pub use group::HwpmcGroup;
-pub use sampling::{HwpmcSampler, Sample, SamplerSpec};
+pub use sampling::{HwpmcSampler, LogRecord, Program, Sample, SamplerSpec};
 #[cfg(target_os = "freebsd")]
-pub use sys::Hwpmc;
+pub use sys::{Hwpmc, KernelFile, MappedFile, command_name, kernel_files, mapped_files};

@@ -7,7 +7,7 @@ mod sampler;
 
 use quipu_hal::{Attributes, EventSpec};
 
-pub use sampler::{HwpmcSampler, Sample};
+pub use sampler::{HwpmcSampler, LogRecord, Program, Sample};
 
 /// The description of a [`HwpmcSampler`].
 #[derive(Debug, Clone, PartialEq, Eq)]

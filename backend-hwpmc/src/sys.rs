@@ -1,9 +1,13 @@
 //! FreeBSD's calls: the module's system call, `sysctl kern.proc`, kqueue(2) and clocks.
 
 mod forks;
+mod memory;
 mod module;
 mod process;
 mod wire;
+
+pub use self::memory::{KernelFile, MappedFile, kernel_files, mapped_files};
+pub use self::process::command_name;
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::thread;

@@ -1,11 +1,12 @@
 /*
  * Samples a process that spends 70 and 30 of each 100 instructions in two functions, by libquipu:
  * seventy [EVENT [BACKEND]]. The process is a fork of this one, so that its functions are here. It does not
- * begin before it is sampled.
+ * begin before it is sampled. `seventy alone` spends them itself, without samples.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +16,10 @@
 #define ROUNDS 10
 
 /* Loops of two instructions, with a frame that call chains are followed by. */
-#define SPIN(name)                                                                              \
-    __asm__(".text\n.globl " name "\n" name ":\npush %rbp\nmov %rsp, %rbp\n1: dec %rdi\njne 1b\n" \
-            "pop %rbp\nret\n.globl " name "_end\n" name "_end:\n")
+#define SPIN(name)                                                                                \
+    __asm__(".text\n.globl " name "\n.type " name ", @function\n" name ":\npush %rbp\n"          \
+            "mov %rsp, %rbp\n1: dec %rdi\njne 1b\npop %rbp\nret\n.size " name ", . - " name "\n" \
+            ".globl " name "_end\n" name "_end:\n")
 SPIN("seventy");
 SPIN("thirty");
 void seventy(uint64_t rounds), seventy_end(void), thirty(uint64_t rounds), thirty_end(void);
@@ -83,6 +85,10 @@ int main(int argc, char **argv)
     int begin[2], status;
     char byte = 0;
 
+    if (strcmp(event, "alone") == 0) {
+        work();
+        return EXIT_SUCCESS;
+    }
     if (pipe(begin) != 0)
         return EXIT_FAILURE;
     counts.pid = fork();

@@ -321,6 +321,16 @@ pub(crate) fn hwpmc_with(
     quipu_hwpmc::HwpmcBackend::new(driver, events)
 }
 
+/// Returns hwpmc(4) with the native events of this machine, as itself: for what FreeBSD alone offers.
+///
+/// # Errors
+/// [`NoSuchDevice`](quipu_hal::ErrorKind::NoSuchDevice) if the module is not loaded; else as
+/// [`HwpmcBackend::new`](quipu_hwpmc::HwpmcBackend::new).
+#[cfg(target_os = "freebsd")]
+pub fn hwpmc_backend() -> Result<quipu_hwpmc::HwpmcBackend<quipu_hwpmc::Hwpmc>> {
+    hwpmc_with(NativeEvents::this())
+}
+
 /// Returns hwpmc(4) with the native events of this CPU.
 fn hwpmc(native: &SharedNativeEvents) -> BackendStatus {
     cfg_if::cfg_if! {

@@ -50,6 +50,8 @@ cfg_if::cfg_if! {
     }
 }
 
+#[cfg(target_os = "freebsd")]
+pub use backends::hwpmc_backend;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use backends::linux_backend;
 pub use backends::{BackendStatus, Machine};

@@ -175,14 +175,19 @@ impl<D: Driver> Log<D> {
         Ok(())
     }
 
-    /// Calls a function with each sample that was read, and its time; they are gone then.
-    pub(super) fn take(&mut self, mut each: impl FnMut(&super::record::RawSample<'_>, u64)) {
-        let mut rest = &self.bytes[..self.whole];
-        while let Ok(Some(logged)) = Logged::at_start(rest) {
-            if let Record::Sample(sample) = logged.record {
-                each(&sample, self.clock.nanoseconds(logged.ticks));
-            }
-            rest = &rest[logged.len..];
+    /// Calls a function with each record that was read, in the order of their times, and its time; they are gone then. The driver
+    /// writes those of one CPU after those of another.
+    pub(super) fn take(&mut self, mut each: impl FnMut(&Record<'_>, u64)) {
+        let mut records = Vec::new();
+        let mut at = 0;
+        let logged_at = |at: usize| Logged::at_start(&self.bytes[at..self.whole]).ok()?;
+        while let Some(logged) = logged_at(at) {
+            records.push((logged.ticks, at));
+            at += logged.len;
+        }
+        records.sort_by_key(|(ticks, _)| *ticks);
+        for logged in records.into_iter().filter_map(|(_, at)| logged_at(at)) {
+            each(&logged.record, self.clock.nanoseconds(logged.ticks));
         }
         self.bytes.drain(..self.whole);
         (self.whole, self.samples) = (0, 0);
@@ -232,10 +237,10 @@ impl<D: Driver> Log<D> {
                             self.clock.frequency = frequency;
                         }
                         Record::Sample(_) => self.samples += 1,
-                        Record::Fork { child } => self.children.push(child),
+                        Record::Fork { child, .. } => self.children.push(child),
                         Record::Mark(mark) => self.read = mark,
                         Record::Lost => self.notices += 1,
-                        Record::Other => {}
+                        _ => {}
                     }
                     self.whole += logged.len;
                 }

@@ -79,6 +79,7 @@ impl<D: Driver> HwpmcBackend<D> {
         let mut sampler = HwpmcSampler {
             log: Log::open(Arc::clone(self.shared_driver()))?,
             counters,
+            selects: members.iter().map(Countable::select).collect(),
             infos: members.into_iter().map(|member| member.info).collect(),
             periods: spec.events.iter().map(|(_, period)| *period).collect(),
             wake_after: spec.wake_after,

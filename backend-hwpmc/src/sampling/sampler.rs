@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use quipu_hal::{EventInfo, Result, Woken};
 
 use super::log::{Log, Look};
+use super::record::Record;
 use crate::backend::os_error;
 use crate::driver::{Driver, State};
 use crate::group::Counters;
@@ -24,6 +25,7 @@ pub struct HwpmcSampler<D: Driver> {
     pub(super) log: Log<D>,
     pub(super) counters: Counters<D>,
     pub(super) infos: Box<[EventInfo]>,
+    pub(super) selects: Box<[u32]>,
     /// The period of each event. The counters of each part of the target are those of all events.
     pub(super) periods: Box<[u64]>,
     pub(super) wake_after: usize,
@@ -65,10 +67,81 @@ pub struct Sample<'a> {
     pub addresses: &'a [u64],
 }
 
+/// A record of the driver's log. Paths and names are the bytes that the kernel has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogRecord<'a> {
+    /// A sample.
+    Sample(Sample<'a>),
+    /// A process that is sampled has made another, which is sampled too.
+    Fork {
+        /// The process.
+        parent: i32,
+        /// The other.
+        child: i32,
+    },
+    /// A process has executed a program.
+    Exec {
+        /// The process.
+        pid: i32,
+        /// The program.
+        program: Program<'a>,
+    },
+    /// A process has mapped a file that can be executed.
+    Map {
+        /// The process; -1 is the kernel, which has loaded a module.
+        pid: i32,
+        /// The first address.
+        start: u64,
+        /// The file.
+        path: &'a [u8],
+    },
+    /// A process has ended. There may be several such records of it.
+    Exit {
+        /// The process.
+        pid: i32,
+    },
+    /// A process has a name.
+    Process {
+        /// The process.
+        pid: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A thread has a name.
+    Thread {
+        /// Its process.
+        pid: i32,
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+}
+
+/// A program that was executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Program<'a> {
+    /// Its file; empty if the kernel does not know it.
+    pub path: &'a [u8],
+    /// Where the process was entered: in the program, or in the interpreter that starts it, the dynamic linker. With
+    /// [`moved`](Self::moved) it is where the interpreter begins.
+    pub address: u64,
+    /// The number that is added to the addresses of its file, where the driver logs it.
+    pub moved: Option<u64>,
+}
+
 impl<D: Driver> HwpmcSampler<D> {
     /// Returns the events.
     pub fn events(&self) -> &[EventInfo] {
         &self.infos
+    }
+
+    /// Returns the word of each event in the select register of a counter (Intel SDM, `IA32_PERFEVTSELx`; AMD APM,
+    /// `PerfEvtSel`), without privilege levels.
+    pub fn selects(&self) -> &[u32] {
+        &self.selects
     }
 
     /// Starts sampling.
@@ -104,31 +177,63 @@ impl<D: Driver> HwpmcSampler<D> {
         Ok(())
     }
 
-    /// Calls `each` with the samples taken since the last time, each CPU's in the order of their times.
+    /// Calls `each` with the samples taken since the last time, in the order of their times.
     ///
     /// # Errors
     /// If the driver's log cannot be read; the samples taken so far are given up then.
     pub fn drain(&mut self, mut each: impl FnMut(&Sample<'_>)) -> Result<()> {
+        self.drain_log(|_, record| {
+            if let LogRecord::Sample(sample) = record {
+                each(sample);
+            }
+        })
+    }
+
+    /// Calls `each` with the time of each record of the log since the last time, and the record, as [`drain`](Self::drain) does
+    /// with samples.
+    ///
+    /// # Errors
+    /// As [`drain`](Self::drain).
+    pub fn drain_log(&mut self, mut each: impl FnMut(u64, &LogRecord<'_>)) -> Result<()> {
         self.log.catch_up()?;
         let ids = self.counters.ids();
         let (periods, addresses) = (&self.periods, &mut self.addresses);
-        self.log.take(|raw, time| {
-            let Some(counter) = ids.iter().position(|id| id.0 == raw.counter) else {
-                return;
+        self.log.take(|record, time| {
+            let record = match *record {
+                Record::Sample(raw) => {
+                    let Some(counter) = ids.iter().position(|id| id.0 == raw.counter) else {
+                        return;
+                    };
+                    addresses.clear();
+                    addresses.extend(raw.addresses());
+                    let event = counter % periods.len();
+                    LogRecord::Sample(Sample {
+                        event,
+                        period: periods[event],
+                        pid: raw.pid,
+                        tid: raw.tid,
+                        cpu: raw.cpu,
+                        in_kernel: raw.in_kernel,
+                        time,
+                        addresses,
+                    })
+                }
+                Record::Fork { parent, child } => LogRecord::Fork { parent, child },
+                Record::Exec { pid, program } => LogRecord::Exec {
+                    pid,
+                    program: Program {
+                        path: program.path,
+                        address: program.address,
+                        moved: program.moved,
+                    },
+                },
+                Record::Map { pid, start, path } => LogRecord::Map { pid, start, path },
+                Record::Exit { pid } => LogRecord::Exit { pid },
+                Record::Process { pid, name } => LogRecord::Process { pid, name },
+                Record::Thread { pid, tid, name } => LogRecord::Thread { pid, tid, name },
+                Record::Begin { .. } | Record::Mark(_) | Record::Lost | Record::Other => return,
             };
-            addresses.clear();
-            addresses.extend(raw.addresses());
-            let event = counter % periods.len();
-            each(&Sample {
-                event,
-                period: periods[event],
-                pid: raw.pid,
-                tid: raw.tid,
-                cpu: raw.cpu,
-                in_kernel: raw.in_kernel,
-                time,
-                addresses,
-            });
+            each(time, &record);
         });
         Ok(())
     }

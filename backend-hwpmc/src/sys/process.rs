@@ -23,6 +23,19 @@ pub(super) fn task(pid: i32) -> Result<Task, Errno> {
     process.ok_or(Errno::ESRCH)
 }
 
+/// Returns the name of the program of a process, which is cut (`ki_comm`).
+///
+/// # Errors
+/// `ESRCH` if there is no such process; else the errno of the call.
+pub fn command_name(pid: i32) -> Result<Vec<u8>, Errno> {
+    let mut name = None;
+    records::<1>(libc::KERN_PROC_PID, pid, |record| {
+        let bytes = record.ki_comm.iter().map(|byte| byte.to_ne_bytes()[0]);
+        name = Some(bytes.take_while(|byte| *byte != 0).collect());
+    })?;
+    name.ok_or(Errno::ESRCH)
+}
+
 /// Calls a function for each thread of a process.
 pub(super) fn threads(pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno> {
     let what = libc::KERN_PROC_PID | libc::KERN_PROC_INC_THREAD;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quipu_hal::{Attributes, ErrorKind, EventSpec, Hardware, Target, Woken};
-use quipu_hwpmc::{HwpmcBackend, HwpmcSampler, SamplerSpec};
+use quipu_hwpmc::{HwpmcBackend, HwpmcSampler, LogRecord, SamplerSpec};
 
 use crate::events::backend;
 use crate::simulated::log::FREQUENCY;
@@ -91,6 +91,43 @@ fn a_sample_has_what_the_driver_wrote() {
     );
     // They are gone.
     assert_eq!(self::drained(&mut sampler), []);
+}
+
+/// The driver writes what one CPU has logged behind what another has.
+#[test]
+fn records_come_in_the_order_of_their_times() {
+    let sim = Sim::new();
+    let pid = sim.lock().asleep();
+    let (_backend, mut sampler) = open(&sim, pid);
+    let id = sim.lock().sampling()[0].0;
+    {
+        let log = &mut sim.lock().log;
+        log.sample(id, pid, 100 + 3 * FREQUENCY, 1, &[3]);
+        log.sample(id, pid, 100 + FREQUENCY, 1, &[1]);
+        log.exec(pid, 100 + 2 * FREQUENCY, 0x1000, "/bin/sh");
+        log.sample(id, pid, 100 + 4 * FREQUENCY, 1, &[4]);
+    }
+    let (mut all, mut first) = (Vec::new(), None);
+    let drained = sampler.drain_log(|time, record| {
+        let begun = *first.get_or_insert(time);
+        all.push((
+            (time - begun) / 1_000_000_000,
+            match record {
+                LogRecord::Sample(sample) => format!("{}", sample.addresses[0]),
+                LogRecord::Exec { pid: of, program } => {
+                    assert_eq!((*of, program.moved), (pid, None));
+                    let path = String::from_utf8_lossy(program.path);
+                    format!("{path} at {:#x}", program.address)
+                }
+                other => format!("{other:?}"),
+            },
+        ));
+    });
+    drained.expect("a log");
+    let expected = ["1", "/bin/sh at 0x1000", "3", "4"];
+    let expected = (0..4).zip(expected.map(str::to_owned));
+    assert_eq!(all, expected.collect::<Vec<_>>());
+    assert_eq!(sampler.selects(), [0xc0]);
 }
 
 /// The driver writes into a pipe, which holds less than is logged.

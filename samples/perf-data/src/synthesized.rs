@@ -1,10 +1,10 @@
-//! Records that no kernel wrote: what was there before the recording began.
+//! Records that Linux did not write: what was there before the recording began, and what another system has sampled.
 //!
 //! Each is in the kernel's layout (`include/uapi/linux/perf_event.h`), with `trailer` bytes of zeros
-//! where `sample_id_all` puts ids and time: readers take time 0 for "before everything else".
+//! where `sample_id_all` puts ids and time: readers take time 0 for "before everything else". [`stamp`] writes others.
 
 use crate::record::{HEADER_LEN, Misc, kind};
-use crate::{RecordLayout, SampleType};
+use crate::{RecordLayout, SampleId, SampleType};
 
 /// A mapping of memory.
 ///
@@ -85,12 +85,111 @@ pub fn comm(pid: i32, tid: i32, name: &[u8], trailer: usize) -> Vec<u8> {
         .end(name, trailer)
 }
 
+/// `PERF_RECORD_COMM` with `PERF_RECORD_MISC_COMM_EXEC`: a process has executed a program of this name.
+pub fn exec(pid: i32, name: &[u8], trailer: usize) -> Vec<u8> {
+    Draft::new(kind::COMM, Misc(Misc::BIT_13))
+        .ids(&[pid, pid])
+        .end(name, trailer)
+}
+
 /// `PERF_RECORD_FORK`: a thread belongs to a process.
 pub fn fork(pid: i32, parent: i32, tid: i32, parent_tid: i32, trailer: usize) -> Vec<u8> {
     Draft::new(kind::FORK, Misc::default())
         .ids(&[pid, parent, tid, parent_tid])
         .words(&[0])
         .close(trailer)
+}
+
+/// `PERF_RECORD_EXIT`: a process has ended.
+pub fn exit(pid: i32, trailer: usize) -> Vec<u8> {
+    // Its parent is not known.
+    Draft::new(kind::EXIT, Misc::default())
+        .ids(&[pid, 0, pid, 0])
+        .words(&[0])
+        .close(trailer)
+}
+
+/// Writes ids and a time into the trailer of a record that has one of this layout.
+pub fn stamp(record: &mut [u8], layout: &RecordLayout, id: &SampleId) {
+    let fields = Fields {
+        id: *id,
+        ..Fields::default()
+    };
+    let trailer = fields.bytes(layout.sample_type() & SampleType::TRAILER, Identifier::Last);
+    if let Some(at) = record.len().checked_sub(trailer.len()) {
+        record[at..].copy_from_slice(&trailer);
+    }
+}
+
+/// Fields of a sample.
+///
+/// Exhaustive: [`sample`] writes these.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fields<'a> {
+    /// The mode that was interrupted.
+    pub misc: Misc,
+    /// The thread, the time, the CPU, and the counter.
+    pub id: SampleId,
+    /// The address of the instruction.
+    pub ip: u64,
+    /// The number of events it stands for.
+    pub period: u64,
+    /// The call chain, with marks of the mode of what follows (`PERF_CONTEXT_*`).
+    pub chain: &'a [u64],
+}
+
+/// `PERF_RECORD_SAMPLE`, of the fields that a layout has and that are known here.
+pub fn sample(layout: &RecordLayout, fields: &Fields<'_>) -> Vec<u8> {
+    let words = fields.bytes(layout.sample_type(), Identifier::First);
+    let mut draft = Draft::new(kind::SAMPLE, fields.misc);
+    draft.0.extend_from_slice(&words);
+    draft.close(0)
+}
+
+/// Place of the identifier: in samples it is before the other fields, and in trailers behind them.
+enum Identifier {
+    First,
+    Last,
+}
+
+impl Fields<'_> {
+    /// The fields of a type in their order.
+    fn bytes(&self, fields: SampleType, identifier: Identifier) -> Vec<u8> {
+        type S = SampleType;
+        let pair = |low: [u8; 4], high: [u8; 4]| {
+            let ([a, b, c, d], [e, f, g, h]) = (low, high);
+            u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+        };
+        let id = self.id;
+        let counter = id.id.unwrap_or(0);
+        let thread = id.thread.map_or([0, 0], |thread| [thread.pid, thread.tid]);
+        let [pid, tid] = thread.map(i32::to_ne_bytes);
+        let one = [
+            (S::IP, self.ip),
+            (S::TID, pair(pid, tid)),
+            (S::TIME, id.time.unwrap_or(0)),
+            (S::ID, counter),
+            (S::STREAM_ID, id.stream_id.unwrap_or(counter)),
+            (S::CPU, pair(id.cpu.unwrap_or(0).to_ne_bytes(), [0; 4])),
+            (S::PERIOD, self.period),
+        ];
+        let mut words: Vec<u64> = one
+            .into_iter()
+            .filter(|(field, _)| fields.contains(*field))
+            .map(|(_, word)| word)
+            .collect();
+        if fields.contains(S::CALLCHAIN) {
+            words.push(self.chain.len() as u64);
+            words.extend(self.chain);
+        }
+        if fields.contains(S::IDENTIFIER) {
+            match identifier {
+                Identifier::First => words.insert(0, counter),
+                Identifier::Last => words.push(counter),
+            }
+        }
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
 }
 
 /// `PERF_RECORD_EVENT_UPDATE`: the event that has a counter of this id has a name. Features have it, too, but are
@@ -274,6 +373,69 @@ mod tests {
         let body = RawRecord::at_start(&bytes).expect("whole").body();
         assert_eq!(u32_at(body, 0), Some(u32::MAX));
         assert_eq!(until_nul(&body[32..]), b"[kernel.kallsyms]_text");
+    }
+
+    #[test]
+    fn samples_and_trailers_are_read_as_they_were_written() {
+        use crate::ThreadId;
+        type S = SampleType;
+        let (pid, tid) = (7, 100_009);
+        let id = SampleId {
+            thread: Some(ThreadId { pid, tid }),
+            time: Some(5_000),
+            id: Some(2),
+            stream_id: None,
+            cpu: Some(3),
+        };
+        let user = -512_i64 as u64;
+        let chain = [user, 0x1000, 0x2000];
+        let fields = Fields {
+            misc: Misc::USER,
+            id,
+            ip: 0x1000,
+            period: 100_003,
+            chain: &chain,
+        };
+        let some = S::IP | S::TID | S::TIME | S::CPU | S::PERIOD;
+        for sample_type in [
+            some,
+            some | S::IDENTIFIER | S::CALLCHAIN,
+            some | S::ID | S::STREAM_ID,
+        ] {
+            let layout = RecordLayout::new(sample_type).with_sample_id_all(true);
+            let bytes = sample(&layout, &fields);
+            let record = RawRecord::at_start(&bytes).expect("whole");
+            let read = record.decode_sample(&layout).expect("of the layout");
+            let read = read.expect("a sample");
+            assert_eq!((read.ip(), read.thread()), (Some(0x1000), id.thread));
+            assert_eq!((read.time(), read.cpu()), (Some(5_000), Some(3)));
+            assert_eq!(read.period(), Some(100_003));
+            let has_id = sample_type.intersects(S::IDENTIFIER | S::ID);
+            assert_eq!(read.id(), has_id.then_some(2));
+            let entries = read
+                .callchain()
+                .map(|chain| chain.entries().iter().collect());
+            let with_chain = sample_type.contains(S::CALLCHAIN);
+            assert_eq!(entries, with_chain.then(|| chain.to_vec()));
+
+            let trailer = 8 * (sample_type & S::TRAILER).bits().count_ones() as usize;
+            let mut bytes = exec(pid, b"name", trailer);
+            stamp(&mut bytes, &layout, &id);
+            let record = RawRecord::at_start(&bytes).expect("whole");
+            let stamped = record.sample_id(&layout).expect("a trailer");
+            assert_eq!((stamped.thread, stamped.time), (id.thread, id.time));
+            assert_eq!((stamped.cpu, stamped.id), (id.cpu, has_id.then_some(2)));
+            let Ok(Record::Comm(comm)) = record.decode(&layout) else {
+                panic!("{record:?}");
+            };
+            assert_eq!((comm.name, comm.is_exec), (&b"name"[..], true));
+            let bytes = exit(pid, trailer);
+            let record = RawRecord::at_start(&bytes).expect("whole");
+            let Ok(Record::Exit(task)) = record.decode(&layout) else {
+                panic!("{record:?}");
+            };
+            assert_eq!((task.thread.pid, task.thread.tid), (pid, pid));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub mod diff;
 mod fitted;
 mod hit_files;
 mod progress;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub mod record;
 pub mod recording;
 pub mod report;

@@ -2,38 +2,64 @@
 //! to a `perf.data` file.
 
 mod call_graph;
-mod copies;
 mod cut_chains;
-mod ended;
-mod events;
-mod existing;
 mod kept_names;
-mod live;
-mod machine;
-mod mapped_files;
 mod name_cache;
-mod off_cpu;
-mod opening;
+#[cfg_attr(
+    target_os = "freebsd",
+    allow(
+        dead_code,
+        reason = "it refuses what Linux alone has, whatever the value is"
+    )
+)]
 mod options;
+#[cfg_attr(
+    target_os = "freebsd",
+    allow(dead_code, reason = "a recording has one file there")
+)]
 mod output;
-mod plan;
-mod recorder;
 mod second_signal;
-mod session;
-mod statistics;
+#[cfg_attr(
+    target_os = "freebsd",
+    allow(dead_code, reason = "a recording has one file there")
+)]
 mod switch;
-mod tracepoints;
-mod users;
 
-use std::process::ExitCode;
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "linux")] {
+        mod chains;
+        mod copies;
+        mod ended;
+        mod events;
+        mod existing;
+        mod live;
+        mod machine;
+        mod mapped_files;
+        mod off_cpu;
+        mod opening;
+        mod plan;
+        mod recorder;
+        mod session;
+        mod statistics;
+        mod tracepoints;
+        mod users;
 
-pub(crate) use live::Live;
-pub use machine::features;
-pub use options::Options;
-pub(crate) use options::{Frequency, SamplingOptions};
-pub use output::{Destination, Output, StandardOutput};
+        pub(crate) use live::Live;
+        pub use machine::features;
+        pub(crate) use options::{Frequency, SamplingOptions};
+        use recorder::record;
+    } else {
+        mod hwpmc;
+
+        use hwpmc::record;
+    }
+}
 
 use std::path::Path;
+use std::process::ExitCode;
+
+pub use options::Options;
+pub use output::{Destination, Output, StandardOutput};
 
 use crate::report;
 use quipu_shell::Failure;
@@ -49,8 +75,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
             "files for viewers are made from the recording: -o must name a file",
         ));
     }
-    let plan = plan::RecordPlan::new(options)?;
-    let status = recorder::Recorder::new(&plan)?.run()?;
+    let status = record(options)?;
     if is_for_viewers {
         let viewers = options.viewers.clone();
         report::run(&report::Options::for_viewers(&options.output, viewers))?;

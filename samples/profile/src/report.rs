@@ -30,9 +30,11 @@ pub use cut_chains::CutChains;
 pub(crate) use entries::{Entries, Entry};
 pub use flamegraph::draw;
 pub(crate) use folded::path;
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+pub(crate) use load::Loading;
 pub(crate) use load::load;
 #[cfg(target_os = "linux")]
-pub(crate) use load::{Loading, whole_samples};
+pub(crate) use load::whole_samples;
 pub use options::Options;
 pub(crate) use options::ShownOptions;
 pub use profile::{
@@ -43,7 +45,7 @@ pub use sort::sort_keys;
 pub(crate) use sort::{Key, keys};
 pub use stacks::{Stack, Stacks, Weights};
 pub(crate) use unit::seconds;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use viewers::ViewerOptions;
 
 /// The least share that is shown on a terminal unless another one is named, in percent.

@@ -171,6 +171,17 @@ impl KernelSymbols {
         Ok(Self::new(symbols.functions, references.collect(), None))
     }
 
+    /// Returns those of the file of a kernel that is always at the addresses in it, as FreeBSD's is; `None` if it is no such file,
+    /// or cannot be read.
+    pub fn of_file_in_place(path: &Path) -> Option<Self> {
+        /// The beginning of its code.
+        const BEGIN: &str = "btext";
+        let symbols = elf::symbols_of(path, &[BEGIN]).ok()??;
+        let references = symbols.named.into_iter();
+        let references = references.map(|(name, address)| Reference { name, address });
+        Self::new(symbols.functions, references.collect(), Some(0))
+    }
+
     fn new(table: SymbolTable, mut references: Vec<Reference>, shift: Option<u64>) -> Option<Self> {
         references.sort_by_key(|reference| reference.name != REFERENCES[0]);
         (!references.is_empty()).then_some(Self {

@@ -234,6 +234,19 @@ pub fn build_id_of_mapped(
     }
 }
 
+/// Returns the identity of the file at a path: its build ID if it has one, else its place.
+pub fn identity_of_file(path: &Path) -> FileIdentity {
+    let by_place = |place: Place| FileIdentity::Inode {
+        device: place.device,
+        inode: place.inode,
+        generation: 0,
+    };
+    match crate::elf::build_id_of(path) {
+        Some(id) => FileIdentity::BuildId(id.into()),
+        None => place_of(path).map(by_place).unwrap_or_default(),
+    }
+}
+
 /// Returns true if a file is the one of an identity.
 pub fn is_file_of(path: &Path, identity: &FileIdentity) -> bool {
     match identity {

@@ -5,9 +5,11 @@ mod deferred;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::deferred::Deferred;
-use quipu_profile::{annotate, archive, diff, report, script};
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+use quipu_profile::record;
 #[cfg(target_os = "linux")]
-use quipu_profile::{record, top};
+use quipu_profile::top;
+use quipu_profile::{annotate, archive, diff, report, script};
 
 use crate::{complete, encode, events, generate, help, info, list};
 #[cfg(unix)]
@@ -76,10 +78,10 @@ pub(crate) enum Command {
     #[cfg(all(feature = "export", target_os = "linux"))]
     Export(Deferred<quipu_export::Options>),
     /// Take samples of what a command, a process or the whole machine does
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     Record(Deferred<record::Options>),
-    /// Take samples (only on Linux)
-    #[cfg(not(target_os = "linux"))]
+    /// Take samples (only on Linux and FreeBSD)
+    #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
     #[command(disable_help_flag = true)]
     Record(Refused),
     /// Show what was recorded, function by function

@@ -29,9 +29,11 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use quipu::NativeEvents;
 
-use quipu_profile::{annotate, archive, diff, report, script};
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+use quipu_profile::record;
 #[cfg(target_os = "linux")]
-use quipu_profile::{record, top};
+use quipu_profile::top;
+use quipu_profile::{annotate, archive, diff, report, script};
 use quipu_shell::Failure;
 use quipu_shell::event_files::warn_of_files_left_out;
 use quipu_shell::terminal::{self, Layout};
@@ -71,12 +73,16 @@ where
         Command::Compare(options) => quipu_compare::run(&options),
         #[cfg(all(feature = "export", target_os = "linux"))]
         Command::Export(options) => quipu_export::run(&options),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         Command::Record(options) => record::run(&options),
-        #[cfg(not(target_os = "linux"))]
-        Command::Record(_) | Command::Top(_) => Err(Failure::usage(
-            "record and top sample with perf_event_open, which only Linux has; \
+        #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+        Command::Record(_) => Err(Failure::usage(
+            "record samples with perf_event_open or hwpmc(4), which only Linux has, and FreeBSD; \
              report shows what was recorded there, from the file and the programs it names",
+        )),
+        #[cfg(not(target_os = "linux"))]
+        Command::Top(_) => Err(Failure::usage(
+            "top samples with perf_event_open, which only Linux has; report shows what was recorded",
         )),
         Command::Report(options) => report::run(&options),
         Command::Script(options) => script::run(&options),

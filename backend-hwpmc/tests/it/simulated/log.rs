@@ -98,6 +98,17 @@ impl Log {
         self.put(11, 0, &[parent.cast_unsigned(), child.cast_unsigned()]);
     }
 
+    /// A process has executed a program.
+    pub(crate) fn exec(&mut self, pid: i32, ticks: u64, entry: usize, path: &str) {
+        let bytes = entry.to_ne_bytes();
+        let mut bytes = [&bytes[..], path.as_bytes()].concat();
+        bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
+        let mut body = vec![pid.cast_unsigned(), 0];
+        let words = bytes.chunks_exact(4);
+        body.extend(words.map(|word| u32::from_ne_bytes(word.try_into().expect("four"))));
+        self.put(9, ticks, &body);
+    }
+
     /// Something that is no record.
     pub(crate) fn garble(&mut self) {
         self.buffer.extend_from_slice(&[0; 32]);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use quipu_linux::sampling::BranchSampleType;
+use quipu_perf_data::BranchSampleType;
 
 use crate::report::ViewerOptions;
 

@@ -21,11 +21,11 @@ use quipu_shell::target::Scope;
 use quipu_shell::tasks::{any_alive, raise_open_file_limit};
 use quipu_shell::terminal::{self, escaped};
 
-use super::call_graph::follows_frame_pointers;
+use super::chains::follows_frame_pointers;
 use super::cut_chains;
 use super::kept_names::{self, Kept};
 use super::opening::OpenSamplers;
-use super::options::NamesIn;
+use super::options::{NamesIn, Options};
 use super::output::{Destination, StandardOutput};
 use super::plan::RecordPlan;
 use super::second_signal::SecondSignal;
@@ -41,8 +41,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(1);
 
+/// Records what the options name, on Linux.
+pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
+    let plan = RecordPlan::new(options)?;
+    Recorder::new(&plan)?.run()
+}
+
 /// One call of `quipu record`.
-pub(super) struct Recorder<'a> {
+struct Recorder<'a> {
     plan: &'a RecordPlan,
     signals: Signals,
     second: SecondSignal,
@@ -54,7 +60,7 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(plan: &'a RecordPlan) -> Result<Self, Failure> {
+    fn new(plan: &'a RecordPlan) -> Result<Self, Failure> {
         Ok(Self {
             plan,
             signals: Signals::watch()?,
@@ -70,7 +76,7 @@ impl<'a> Recorder<'a> {
 
     /// Records. Whatever fails on the way, the file is finished, and a command is not left behind without being recorded
     /// or told to end.
-    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+    fn run(mut self) -> Result<ExitCode, Failure> {
         let stdout = match self.plan.output {
             Destination::Stream => Some(StandardOutput::take()?),
             Destination::File(_) => None,

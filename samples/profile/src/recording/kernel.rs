@@ -1,7 +1,7 @@
 //! The kernel of a recording: whether it is the one that runs here, and what it had where.
 
-use std::fs;
 use std::ops::Range;
+use std::path::Path;
 
 use quipu_perf_data::record::{FileIdentity, Ksymbol, Mapping};
 use quipu_perf_data::{BuildIdOwner, Features};
@@ -40,13 +40,16 @@ pub(super) fn id_of_kernel(features: &Features) -> Option<Vec<u8>> {
 impl Kernel {
     /// Returns the kernel of a recording, for which the user may have named symbols.
     pub(super) fn of(features: &Features, named: Option<KernelSymbols>) -> Self {
-        let same = |recorded: &Option<String>, name: &str| {
-            let own = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
-            own.is_some_and(|own| recorded.as_deref() == Some(own.trim()))
-        };
+        let recorded = (
+            features.os_release.as_deref(),
+            features.host_name.as_deref(),
+        );
+        let own = own_names();
+        let own = own
+            .as_ref()
+            .map(|(release, host)| (Some(&**release), Some(&**host)));
         Self {
-            has_same_names: same(&features.os_release, "osrelease")
-                && same(&features.host_name, "hostname"),
+            has_same_names: own == Some(recorded),
             id: id_of_kernel(features),
             own_id: build_id_of_this_kernel(),
             named,
@@ -107,6 +110,10 @@ impl Kernel {
             }
             symbolizer.set_kernel_reference(symbol, mapping.file_offset);
         }
+        if self.named.is_none() && self.is_this_one() && is_kernel_file(mapping.path) {
+            let path = String::from_utf8_lossy(mapping.path);
+            symbolizer.set_kernel(KernelSymbols::of_file_in_place(Path::new(&*path)));
+        }
         symbolizer.map_kernel(addresses, mapping.path);
     }
 
@@ -116,6 +123,43 @@ impl Kernel {
         match symbol.is_removed {
             true => symbolizer.remove_kernel_symbol(symbol.address),
             false => symbolizer.add_kernel_symbol(symbol.address, symbol.len, symbol.name),
+        }
+    }
+}
+
+/// Returns true for the path of a kernel's file, and not of a module: FreeBSD's is recorded by that.
+fn is_kernel_file(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    path.starts_with(b"/") && name.is_some_and(|name| !name.windows(3).any(|part| part == b".ko"))
+}
+
+/// Returns the release of the kernel that runs here, and the name of the host (uname(3)).
+#[cfg(unix)]
+fn own_names() -> Option<(String, String)> {
+    let names = nix::sys::utsname::uname().ok()?;
+    let text = |name: &std::ffi::OsStr| name.to_str().map(str::to_owned);
+    Some((text(names.release())?, text(names.nodename())?))
+}
+
+#[cfg(not(unix))]
+fn own_names() -> Option<(String, String)> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_kernel_is_no_module() {
+        assert!(is_kernel_file(b"/boot/kernel/kernel"));
+        for other in [
+            &b"/boot/kernel/if_em.ko"[..],
+            b"/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz",
+            b"[kernel.kallsyms]_text",
+            b"[bridge]",
+        ] {
+            assert!(!is_kernel_file(other));
         }
     }
 }

@@ -217,7 +217,7 @@ pub(super) enum Format {
 
 impl Options {
     /// Returns the options of files for viewers of a recording.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn for_viewers(input: &Path, viewers: ViewerOptions) -> Self {
         Self {
             input: input.to_owned(),

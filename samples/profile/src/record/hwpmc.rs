@@ -1,0 +1,346 @@
+//! Recording on FreeBSD: samples of hwpmc(4), and the files and names in the driver's log, as records of a `perf.data` file.
+
+mod plan;
+mod records;
+
+use std::io::{self, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::sys::utsname::{UtsName, uname};
+use quipu::Woken;
+use quipu::command::{Running, SuspendedCommand};
+use quipu_hwpmc::{Driver, Hwpmc, HwpmcBackend, HwpmcSampler};
+use quipu_perf_data::{
+    Compressor, EventAttr, Features, RecordLayout, RecordedEvent, SampleType, synthesized,
+};
+use quipu_symbols::Copies;
+use signal_hook::consts::SIGTERM;
+
+use quipu_shell::signals::Signals;
+use quipu_shell::target::Scope;
+use quipu_shell::terminal::{self, escaped};
+use quipu_shell::{Failure, command};
+
+use self::plan::Plan;
+use self::records::{Records, counter_id};
+use super::cut_chains;
+use super::kept_names::{self, Kept};
+use super::options::{NamesIn, Options};
+use super::output::{Destination, Output, StandardOutput};
+use super::second_signal::SecondSignal;
+
+/// The longest wait for samples before the command and signals are looked at.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The time between progress messages.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Records what the options name.
+pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
+    let plan = Plan::new(options)?;
+    let destination = Destination::of(&options.output);
+    let backend = quipu::hwpmc_backend()?;
+    let (signals, second) = (Signals::watch()?, SecondSignal::watch()?);
+    let stdout = match destination {
+        Destination::Stream => Some(StandardOutput::take()?),
+        Destination::File(_) => None,
+    };
+    let suspended = command::suspend(&options.target.command, None)?;
+    let command = suspended.as_ref().map(SuspendedCommand::pid);
+    let sampler = plan.open(&backend, command)?;
+    let events = recorded_events(&plan, &sampler)?;
+    let compressor = options.compression_level.filter(|level| *level > 0);
+    let compressor = compressor.map(Compressor::new).transpose();
+    let compressor =
+        compressor.map_err(|_| Failure::usage("-z: this quipu was built without zstd"))?;
+    let mut features = features(&backend);
+    let output = match (&destination, stdout) {
+        (Destination::Stream, Some(stdout)) => {
+            features.compression = compressor.as_ref().map(Compressor::description);
+            Output::stream(stdout, &events, &features)?
+        }
+        _ => Output::create(&options.output, events.clone())?,
+    };
+    let layout = events.first().map(|event| event.attr().layout());
+    let layout = layout.unwrap_or(RecordLayout::new(SAMPLE_TYPE));
+    let awaited = command.filter(|_| plan.scope == Scope::Command);
+    let mut recording = Recording {
+        options,
+        sampler,
+        records: Records::new(layout, events.len(), awaited),
+        output,
+        signals,
+        second,
+        told: Instant::now(),
+    };
+    if let Destination::File(_) = destination {
+        // Before anything else, so that a file that is not finished has them.
+        for (index, name) in plan.names.iter().enumerate() {
+            let name = synthesized::event_name(counter_id(index), name);
+            recording.output.write(&[&name]);
+        }
+    }
+    recording.output.compress(compressor);
+    if plan.scope != Scope::Command {
+        recording.sampler.enable()?;
+    }
+    let status = match suspended {
+        Some(suspended) => {
+            let resumed = suspended.resume();
+            let program = &options.target.command[0];
+            resumed
+                .map_err(|e| command::not_executed(program, &e))
+                .and_then(|mut running| {
+                    let status = recording.follow(&mut running);
+                    if status.is_err() {
+                        command::signal(&running, SIGTERM);
+                    }
+                    status
+                })
+        }
+        None => recording.watch().map(|()| 0),
+    };
+    let finished = recording.finish(&plan, features);
+    let status = status?;
+    finished?;
+    Ok(ExitCode::from(status))
+}
+
+/// The fields of every sample; with call chains these too.
+const SAMPLE_TYPE: SampleType = SampleType::IDENTIFIER
+    .union(SampleType::IP)
+    .union(SampleType::TID)
+    .union(SampleType::TIME)
+    .union(SampleType::CPU)
+    .union(SampleType::PERIOD);
+
+/// Returns the events as perf_event_open(2) would be asked for them: by their words in a select register.
+fn recorded_events(
+    plan: &Plan,
+    sampler: &HwpmcSampler<Hwpmc>,
+) -> Result<Vec<RecordedEvent>, Failure> {
+    use quipu::Filter;
+    /// `PERF_ATTR_SIZE_VER0`, and `PERF_TYPE_RAW`.
+    const SIZE: u32 = 64;
+    const RAW: u32 = 4;
+    let mut sample_type = SAMPLE_TYPE;
+    sample_type.set(SampleType::CALLCHAIN, plan.spec.call_chains);
+    let events = plan.spec.events.iter().zip(sampler.selects());
+    events
+        .zip(&plan.names)
+        .enumerate()
+        .map(|(index, (((event, period), select), name))| {
+            let levels = event.filter;
+            // Bits of `struct perf_event_attr`: inherit, exclude_user, exclude_kernel, mmap, comm, enable_on_exec, task,
+            // sample_id_all, mmap2, comm_exec.
+            let flags = [
+                (1, plan.spec.attributes.inherit),
+                (4, !levels.contains(Filter::USER)),
+                (5, !levels.contains(Filter::KERNEL)),
+                (8, true),
+                (9, true),
+                (12, plan.scope == Scope::Command),
+                (13, true),
+                (18, true),
+                (23, true),
+                (24, true),
+            ];
+            let flags = flags.iter().filter(|(_, is_set)| *is_set);
+            let flags = flags.fold(0u64, |all, (bit, _)| all | 1 << bit);
+            let mut attr = [RAW.to_ne_bytes(), SIZE.to_ne_bytes()].concat();
+            let read_format = 0;
+            let words = [
+                u64::from(*select),
+                *period,
+                sample_type.bits(),
+                read_format,
+                flags,
+            ];
+            attr.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+            attr.resize(SIZE as usize, 0);
+            let attr = EventAttr::from_bytes(&attr)
+                .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
+            Ok(RecordedEvent::new(
+                attr,
+                vec![counter_id(index)],
+                name.as_str(),
+            ))
+        })
+        .collect()
+}
+
+/// Returns the description of the machine, and the command line of this process.
+fn features(backend: &HwpmcBackend<Hwpmc>) -> Features {
+    let mut features = Features::default();
+    let system = uname().ok();
+    let system =
+        |part: fn(&UtsName) -> &std::ffi::OsStr| Some(part(system.as_ref()?).to_str()?.to_owned());
+    features.host_name = system(UtsName::nodename);
+    features.os_release = system(UtsName::release);
+    features.version = Some(format!("quipu {}", env!("CARGO_PKG_VERSION")));
+    // By the name that readers know it by, which is amd64 here.
+    features.arch = Some(std::env::consts::ARCH.to_owned());
+    let machine = backend.driver().machine().ok();
+    features.cpus = machine.map(|machine| (machine.cpus, machine.cpus));
+    let words = std::env::args_os();
+    features.command_line = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    features
+}
+
+/// A recording in progress.
+struct Recording<'a> {
+    options: &'a Options,
+    sampler: HwpmcSampler<Hwpmc>,
+    records: Records,
+    output: Output,
+    signals: Signals,
+    second: SecondSignal,
+    /// The time of the last progress message.
+    told: Instant,
+}
+
+impl Recording<'_> {
+    /// Records until the command has ended; returns its exit status. A second signal ends the recording, and tells the
+    /// command to end, without waiting for it. Where the file cannot be written any more, the command goes on.
+    fn follow(&mut self, running: &mut Running) -> Result<u8, Failure> {
+        let mut is_told = false;
+        loop {
+            if let Some(signal) = self.signals.take_to_pass_on() {
+                command::signal(running, signal);
+            }
+            if let (true, Some(signal)) = (self.second.arrived(), self.signals.last()) {
+                command::signal(running, SIGTERM);
+                return Ok(command::exit_code(ExitStatus::from_raw(signal)));
+            }
+            if let (Some(why), false) = (self.output.why_broken(), is_told) {
+                terminal::warn(format_args!(
+                    "{why}; the command goes on without being recorded"
+                ));
+                is_told = true;
+            }
+            let ended = self.sampler.wait(Some(INTERVAL))? == Woken::Ended;
+            self.drain()?;
+            let timeout = if ended { INTERVAL } else { Duration::ZERO };
+            if let Some(exit) = running.wait_timeout(timeout)? {
+                return Ok(command::exit_code(exit.status));
+            }
+        }
+    }
+
+    /// Records until a signal, or until no sampled process is left.
+    fn watch(&mut self) -> Result<(), Failure> {
+        if !self.options.quiet && io::stderr().is_terminal() {
+            say(
+                self.options,
+                "recording; press Ctrl-C to stop and write the file",
+            );
+        }
+        loop {
+            let ended = self.signals.arrived()
+                || self.sampler.wait(Some(INTERVAL))? == Woken::Ended
+                || self.output.is_broken();
+            self.drain()?;
+            if ended {
+                return Ok(());
+            }
+            if self.told.elapsed() >= PROGRESS && io::stderr().is_terminal() {
+                self.told = Instant::now();
+                let (taken, len) = (self.taken(), megabytes(self.output.len()));
+                let lost = self.sampler.lost();
+                say(self.options, &format!("{taken} so far, {lost} lost, {len}"));
+            }
+        }
+    }
+
+    /// Writes what was logged since the last time.
+    fn drain(&mut self) -> Result<(), Failure> {
+        let records = &mut self.records;
+        self.sampler
+            .drain_log(|time, record| records.take(time, record))?;
+        if !self.records.out.is_empty() {
+            self.output.write_records(&[&self.records.out]);
+            self.output.finish_round();
+            self.records.out.clear();
+        }
+        Ok(())
+    }
+
+    /// Stops, writes the remaining records, and reports.
+    fn finish(mut self, plan: &Plan, mut features: Features) -> Result<(), Failure> {
+        // Of what has ended there is nothing to stop.
+        let _ = self.sampler.disable();
+        let drained = self.drain();
+        features.sample_time = self.records.times;
+        let (options, taken, lost) = (self.options, self.taken(), self.sampler.lost());
+        let destination = Destination::of(&options.output);
+        let mut len = self.output.finish(features)?;
+        drained?;
+        let path = &options.output;
+        let is_file = matches!(destination, Destination::File(_)) && path.is_file();
+        if is_file && options.names != NamesIn::None {
+            // The one that has ended the recording.
+            let _ = self.second.arrived();
+            let mut is_enough = || self.second.arrived_again();
+            match kept_names::keep(path, options.names, Copies::default(), &mut is_enough) {
+                Kept::InFile(addresses, grown) => {
+                    len += grown;
+                    if options.verbose {
+                        say(options, &format!("names of {addresses} addresses are kept"));
+                    }
+                }
+                Kept::InCache(files) if options.verbose => {
+                    say(options, &format!("{files} of the files are in the cache"));
+                }
+                Kept::InCache(_) => {}
+                Kept::Not(why) => say(options, &format!("{}: {why}", path.display())),
+            }
+        }
+        if options.verbose {
+            for (count, name) in self.records.samples.iter().zip(&plan.names) {
+                say(options, &format!("{} of {name}", samples(*count)));
+            }
+        }
+        let len = megabytes(len);
+        say(
+            options,
+            &format!("{taken}, {lost} lost, {len} in {destination}"),
+        );
+        if lost > 0 {
+            say(
+                options,
+                "the driver had no room for what was lost, of everyone who samples: take fewer with -c, or set \
+                 kern.hwpmc.nsamples and kern.hwpmc.nbuffers_pcpu higher in loader.conf(5)",
+            );
+        }
+        if is_file
+            && plan.spec.call_chains
+            && let Some(note) = cut_chains::note(path)
+        {
+            say(options, &note);
+        }
+        Ok(())
+    }
+
+    fn taken(&self) -> String {
+        samples(self.records.samples.iter().sum())
+    }
+}
+
+fn say(options: &Options, text: &str) {
+    if !options.quiet {
+        // A message that cannot be written is of no importance.
+        terminal::say(&format!("[ quipu record: {} ]\n", escaped(text)));
+    }
+}
+
+fn samples(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} sample{plural}")
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.3} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,119 @@
+//! Where the code of an ELF file is put when it is executed, as far as the file decides that.
+
+use std::path::{Path, PathBuf};
+
+use object::elf::{ET_EXEC, FileHeader32, FileHeader64, PF_X, PT_INTERP, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
+use object::{Endianness, FileKind};
+
+use crate::input::input_file;
+use crate::process_maps::as_path;
+
+/// The least page of any machine: segments begin at one.
+const PAGE: u64 = 4096;
+
+/// An ELF file as it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadedFile {
+    /// True if it is always at the addresses that it names; else these are moved.
+    pub is_fixed: bool,
+    /// The address at which it is entered.
+    pub entry: u64,
+    /// Its first segment that can be executed, in whole pages.
+    pub code: LoadedCode,
+    /// The program that starts it.
+    pub interpreter: Option<PathBuf>,
+}
+
+/// A segment of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadedCode {
+    /// The first address.
+    pub address: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Its offset in the file, in bytes.
+    pub offset: u64,
+}
+
+impl LoadedFile {
+    /// Reads the file at a path; `None` if it is no ELF file with code.
+    pub fn read(path: &Path) -> Option<Self> {
+        let cache = ReadCache::new(input_file(path).ok()??);
+        match FileKind::parse(&cache).ok()? {
+            FileKind::Elf32 => parse::<FileHeader32<Endianness>, _>(&cache),
+            FileKind::Elf64 => parse::<FileHeader64<Endianness>, _>(&cache),
+            _ => None,
+        }
+    }
+}
+
+fn parse<'data, Elf, R>(data: R) -> Option<LoadedFile>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let of_type = |kind| segments.iter().filter(move |s| s.p_type(endian) == kind);
+    let code = of_type(PT_LOAD).find(|segment| segment.p_flags(endian).contains(PF_X))?;
+    let (address, offset) = (code.p_vaddr(endian).into(), code.p_offset(endian).into());
+    let in_page = address % PAGE;
+    let len: u64 = code.p_memsz(endian).into();
+    let interpreter = of_type(PT_INTERP).next().and_then(|segment| {
+        let bytes = segment.data(endian, data).ok()?;
+        Some(as_path(bytes.split(|byte| *byte == 0).next()?))
+    });
+    Some(LoadedFile {
+        is_fixed: header.e_type(endian) == ET_EXEC,
+        entry: header.e_entry(endian).into(),
+        code: LoadedCode {
+            address: address - in_page,
+            len: in_page.checked_add(len)?.checked_next_multiple_of(PAGE)?,
+            offset: offset.checked_sub(in_page)?,
+        },
+        interpreter,
+    })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::ProcessMaps;
+
+    #[test]
+    fn this_program_is_loaded_as_its_file_says() {
+        let own = std::env::current_exe().expect("it runs");
+        let file = LoadedFile::read(&own).expect("an ELF file with code");
+        let maps = ProcessMaps::read(std::process::id().cast_signed()).expect("it runs");
+        let path = own.as_os_str().as_encoded_bytes();
+        let is_own = |line: &crate::MapsLine<'_>| line.path == path && line.is_executable();
+        let line = maps.lines().find(is_own).expect("its code");
+        let page = |len: u64| len.next_multiple_of(PAGE);
+        assert_eq!(line.end - line.start, page(file.code.len));
+        assert_eq!(line.offset, file.code.offset);
+        let moved = line.start.wrapping_sub(file.code.address);
+        assert_eq!(moved == 0, file.is_fixed);
+        assert!((line.start..line.end).contains(&moved.wrapping_add(file.entry)));
+        let named = maps.lines().find_map(|line| {
+            let name = line.path.rsplit(|byte| *byte == b'/').next()?;
+            name.starts_with(b"ld-").then(|| as_path(line.path))
+        });
+        assert_eq!(
+            file.interpreter
+                .map(|path| path.canonicalize().expect("there")),
+            named
+        );
+    }
+
+    #[test]
+    fn what_is_no_program_is_not_loaded() {
+        for path in ["/dev/null", "/proc/self/maps", "/nowhere"] {
+            assert_eq!(LoadedFile::read(Path::new(path)), None, "{path}");
+        }
+    }
+}
