@@ -48,7 +48,7 @@ pub(super) enum Record<'a> {
 /// A program that was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RawProgram<'a> {
-    /// Where it was entered: of one that an interpreter starts, where that was. Later versions have the base of the interpreter.
+    /// The address at which it was entered: of one that an interpreter starts, in that. Later versions have the base of the interpreter.
     pub(super) address: u64,
     /// By how much it was moved, in later versions.
     pub(super) moved: Option<u64>,

@@ -125,7 +125,7 @@ pub enum LogRecord<'a> {
 pub struct Program<'a> {
     /// Its file; empty if the kernel does not know it.
     pub path: &'a [u8],
-    /// Where the process was entered: in the program, or in the interpreter that starts it, the dynamic linker. With
+    /// The address at which the process was entered: in the program, or in the interpreter that starts it, the dynamic linker. With
     /// [`moved`](Self::moved) it is where the interpreter begins.
     pub address: u64,
     /// The number that is added to the addresses of its file, where the driver logs it.

@@ -1,4 +1,4 @@
-//! What is mapped where: files of processes (`sysctl kern.proc.vmmap`), and those of the kernel (kldstat(2)).
+//! Mappings: files of processes (`sysctl kern.proc.vmmap`), and those of the kernel (kldstat(2)).
 
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;

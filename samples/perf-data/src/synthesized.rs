@@ -147,6 +147,7 @@ pub fn sample(layout: &RecordLayout, fields: &Fields<'_>) -> Vec<u8> {
 }
 
 /// Place of the identifier: in samples it is before the other fields, and in trailers behind them.
+#[derive(Clone, Copy)]
 enum Identifier {
     First,
     Last,

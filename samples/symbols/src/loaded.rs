@@ -1,4 +1,4 @@
-//! Where the code of an ELF file is put when it is executed, as far as the file decides that.
+//! The addresses at which the code of an ELF file is put when it is executed, as far as the file decides that.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the methods of finding call chains need in samples.
+//! The methods of finding call chains, and what each needs in samples.
 
 use std::env::consts::ARCH;
 

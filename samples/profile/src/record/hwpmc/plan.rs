@@ -12,7 +12,7 @@ use super::super::options::{Clock, Options};
 /// The events between two samples unless something else is asked for.
 const USUAL_PERIOD: u64 = 1_000_003;
 
-/// What is sampled, where, and how often.
+/// The scope, events and rates of sampling.
 pub(super) struct Plan {
     pub(super) spec: SamplerSpec,
     pub(super) scope: Scope,
@@ -77,7 +77,7 @@ struct Events {
     /// Each with its period.
     list: Vec<(EventSpec, u64)>,
     names: Vec<String>,
-    /// What they ask for beside: the driver refuses it.
+    /// Attributes that they ask for beside, which the driver refuses.
     attributes: Attributes,
 }
 

@@ -28,7 +28,7 @@ const KERNELS: &str = "/boot/kernel";
 /// The process of the kernel in records of what is mapped.
 const OF_KERNEL: i32 = -1;
 
-/// What is known of what is sampled, and the records of the file that were made of it.
+/// Processes, kernels and threads that are known, and the records of the file that were made of them.
 pub(super) struct Records {
     layout: RecordLayout,
     trailer: usize,
