@@ -85,17 +85,15 @@ impl Records {
             LogRecord::Exec { pid, program } => self.exec(time, pid, &program),
             LogRecord::Map { pid, start, path } if pid == OF_KERNEL => self.module(start, path),
             LogRecord::Map { pid, start, path } => self.map(time, pid, start, path),
-            LogRecord::Exit { pid } => {
-                if self.ended.insert(pid) {
-                    let exit = synthesized::exit(pid, self.trailer);
-                    self.write(exit, pid, time);
-                }
+            LogRecord::Exit { pid } if self.ended.insert(pid) => {
+                let exit = synthesized::exit(pid, self.trailer);
+                self.write(exit, pid, time);
             }
             LogRecord::Process { pid, name } => {
                 self.names.insert(pid, name.to_owned());
-                self.comm(pid, pid, name.to_owned(), time);
+                self.comm(pid, pid, name, time);
             }
-            LogRecord::Thread { pid, tid, name } => self.comm(pid, tid, name.to_owned(), time),
+            LogRecord::Thread { pid, tid, name } => self.comm(pid, tid, name, time),
             _ => {}
         }
     }
@@ -109,9 +107,9 @@ impl Records {
             self.introduce(pid);
         }
         if !self.named.get(&pid).is_some_and(|tids| tids.contains(&tid))
-            && let Some(name) = self.names.get(&pid)
+            && let Some(name) = self.names.get(&pid).cloned()
         {
-            self.comm(pid, tid, name.clone(), time);
+            self.comm(pid, tid, &name, time);
         }
         let (misc, mark) = match sample.in_kernel {
             true => (Misc::KERNEL, KERNEL),
@@ -141,7 +139,7 @@ impl Records {
         // One that has ended has no name, and is shown by its number.
         let name = command_name(pid).unwrap_or_default();
         if !name.is_empty() {
-            self.comm(pid, pid, name.clone(), 0);
+            self.comm(pid, pid, &name, 0);
             self.names.insert(pid, name);
         }
         for file in mapped_files(pid).unwrap_or_default() {
@@ -238,9 +236,9 @@ impl Records {
         self.out.extend(record);
     }
 
-    fn comm(&mut self, pid: i32, tid: i32, name: Vec<u8>, time: u64) {
+    fn comm(&mut self, pid: i32, tid: i32, name: &[u8], time: u64) {
         self.named.entry(pid).or_default().insert(tid);
-        let comm = synthesized::comm(pid, tid, &name, self.trailer);
+        let comm = synthesized::comm(pid, tid, name, self.trailer);
         self.write(comm, pid, time);
     }
 
