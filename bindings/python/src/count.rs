@@ -34,6 +34,7 @@ impl Described {
 
 /// A count of an event, with what it is.
 #[pyclass(frozen, module = "quipu")]
+#[derive(Clone)]
 pub(crate) struct Count {
     of: Arc<Described>,
     count: Option<quipu::Count>,
@@ -55,7 +56,7 @@ impl Count {
 impl Count {
     /// The event, as it was asked for.
     #[getter]
-    fn event(&self) -> &str {
+    pub(crate) fn event(&self) -> &str {
         &self.of.name
     }
 
@@ -120,7 +121,7 @@ impl Count {
 
     /// Why it could not be opened or read, with what would help; None if it was.
     #[getter]
-    fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("{error:#}"))
     }
 
@@ -139,7 +140,7 @@ impl Count {
         self.exact(py)?.ok_or_else(|| self.no_fact())?.extract()
     }
 
-    fn __str__(&self) -> String {
+    pub(crate) fn __str__(&self) -> String {
         let Some(count) = self.count else {
             return "<not read>".to_owned();
         };
@@ -166,7 +167,7 @@ impl Count {
         }
     }
 
-    fn __repr__(&self) -> String {
+    pub(crate) fn __repr__(&self) -> String {
         format!(
             "<quipu.Count {}: {self}, {}>",
             self.of.name,

@@ -4,12 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use quipu::{Counts, Error, ErrorKind, Target};
 
 use crate::count::{Count, Described};
 use crate::failure::raised;
+use crate::reading::Reading;
 
-/// Events that are counted together.
+/// Events that are counted together, in the calling thread, a process (`pid`) or a thread (`tid`).
+///
+/// Events are written as for `quipu stat -e`: names of any kind with commas between them, and groups in braces. An event that cannot
+/// be counted keeps its error in each count, unless `require_all` refuses it. `inherit` counts threads and processes that the
+/// target starts later; `formulas` are names for formulas over events. Where counting the kernel is not permitted, user mode alone
+/// is counted, and each count says so.
+///
+/// A set is used by one thread at a time. It is closed by close(), at the end of a with block, or when nothing refers to it.
 #[pyclass(frozen, subclass, module = "quipu")]
 pub(crate) struct EventSet {
     events: Vec<Arc<Described>>,
@@ -47,6 +56,17 @@ impl EventSet {
             None => Err(refused("use an event set", "it is closed")),
         });
         done.map_err(|error| raised(py, &error))
+    }
+
+    /// Reads a count of each event, in the order of the request.
+    pub(crate) fn counts(&self, py: Python<'_>) -> PyResult<Vec<Count>> {
+        self.with(py, |open| {
+            open.set.read(&mut open.counts)?;
+            let counts = self.events.iter().zip(open.counts.events());
+            Ok(counts
+                .map(|(described, count)| Count::of(described, &count))
+                .collect())
+        })
     }
 }
 
@@ -118,12 +138,12 @@ impl EventSet {
     }
 
     /// Starts counting; values go on from where they are.
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn start(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |open| open.set.enable())
     }
 
     /// Stops counting.
-    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn stop(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |open| open.set.disable())
     }
 
@@ -132,15 +152,9 @@ impl EventSet {
         self.with(py, |open| open.set.reset())
     }
 
-    /// Returns a count of each event, in the order of the request.
-    fn counts(&self, py: Python<'_>) -> PyResult<Vec<Count>> {
-        self.with(py, |open| {
-            open.set.read(&mut open.counts)?;
-            let counts = self.events.iter().zip(open.counts.events());
-            Ok(counts
-                .map(|(described, count)| Count::of(described, &count))
-                .collect())
-        })
+    /// Returns what was counted since the last reset.
+    fn read(&self, py: Python<'_>) -> PyResult<Reading> {
+        self.counts(py).map(Reading::of)
     }
 
     /// Returns the plain values, if each event was counted all the time; else the error of the first that was not.
@@ -169,9 +183,19 @@ impl EventSet {
     }
 
     /// Closes the counters. What is closed already stays so.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = py.detach(|| Ok(self.lock()?.take()));
         open.map(drop).map_err(|error| raised(py, &error))
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().start(slf.py())?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*_failure))]
+    fn __exit__(&self, py: Python<'_>, _failure: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
     }
 }
 

@@ -1,10 +1,11 @@
-//! The native part of the Python module quipu: event sets, counts, regions, samples, and what the machine can count. The rest is Python, in
-//! `python/quipu`.
+//! The native part of the Python module quipu: event sets, readings, regions, samples, and what the machine can count. The rest is Python,
+//! in `python/quipu`.
 
 mod count;
 mod event_set;
 mod failure;
 mod machine;
+mod reading;
 mod region;
 #[cfg(target_os = "linux")]
 mod sampling;
@@ -20,6 +21,8 @@ mod _native {
     use crate::failure::Error;
     #[pymodule_export]
     use crate::machine::{info, list_events};
+    #[pymodule_export]
+    use crate::reading::{Measure, Reading};
     #[pymodule_export]
     use crate::region::{region_begin, region_end, region_events, region_number, region_report};
     #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 
 import pytest
 
@@ -58,6 +59,26 @@ def test_pages_are_counted() -> None:
     with pytest.raises(KeyError):
         measured["cycles"]
     assert str(measured).splitlines()[0].split() == [str(faults), "page-faults"]
+
+
+def test_a_reading_is_a_mapping() -> None:
+    reading = quipu.measure("page-faults,no-such-event")
+    assert isinstance(reading, Mapping) and isinstance(reading, quipu.Reading)
+    assert not reading and list(reading) == [] and str(reading) == "" and repr(reading) == "<quipu.Reading []>"
+    with reading as measured:
+        touch(1)
+    assert measured is reading and set(reading.keys()) == {"page-faults", "no-such-event"}
+    assert [count.event for count in reading.values()] == [event for event, _ in reading.items()] == list(reading)
+    assert {**reading}["page-faults"].exact == reading.counts[0].exact == reading["page-faults"].exact
+    assert reading.get("cycles") is None and reading.get("cycles", 7) == 7
+    found = reading.get("page-faults")
+    assert found is not None and found.kind == "exact"
+    number: object = 7
+    assert number not in reading and "page-faults" in reading
+    assert repr(reading).startswith("<quipu.Reading [<quipu.Count page-faults: ")
+    lines = str(reading).splitlines()
+    assert len(lines) == 2 and lines[0].endswith("  page-faults") and len(lines[0].split("page")[0]) == len("<not read>  ")
+    assert lines[1].startswith("<not read>  no-such-event  cannot ")
 
 
 def test_a_set_is_read_as_often_as_one_likes() -> None:

@@ -2,8 +2,12 @@
 #![forbid(unsafe_code)]
 // They panic where the stream cannot be written to.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
+// Some of what they share is called by these commands alone.
+#![cfg_attr(not(feature = "commands"), allow(dead_code, unused_imports))]
 
+#[cfg(feature = "commands")]
 pub mod annotate;
+#[cfg(feature = "commands")]
 pub mod archive;
 pub mod diff;
 mod fitted;
@@ -16,7 +20,7 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod sampling;
 pub mod script;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "commands"))]
 pub mod top;
 
 /// The file that is read and written unless another one is named.

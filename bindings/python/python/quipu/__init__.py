@@ -12,12 +12,12 @@ is never 0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
 from . import _native
-from ._native import Count, Error
 from ._ipython import load_ipython_extension
-from ._reading import EventSet, Reading, measure
+from ._native import Count, Error, EventSet, Reading, measure
 from ._region import Region, choose_region_events, region, region_report
 from ._sample import sample
 
@@ -37,6 +37,8 @@ __all__ = [
     "region_report",
     "sample",
 ]
+
+Mapping.register(Reading)
 
 
 class Event(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from ._reading import measure
+from ._native import measure
 
 
 def load_ipython_extension(shell: Any) -> None:
