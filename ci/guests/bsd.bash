@@ -68,7 +68,6 @@ of_region() { # CONSOLE REGION COLUMN
 expect_regions() { # CONSOLE FACTOR
   local region column truth row
   expect "$1" regions_table 'outer' 'inner' 'status 0'
-  expect "$1" regions_example 'solve' 'step' 'status 0'
   expect "$1" regions_stat 'outer' 'inner' 'status 0'
   for row in outer:9:12000000 outer:10:10000000 outer/inner:9:2000000; do
     IFS=: read -r region column truth <<<"$row"
