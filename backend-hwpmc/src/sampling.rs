@@ -7,7 +7,8 @@ mod sampler;
 
 use quipu_hal::{Attributes, EventSpec};
 
-pub use sampler::{HwpmcSampler, LogRecord, Program, Sample};
+pub use record::Program;
+pub use sampler::{HwpmcSampler, LogRecord, Sample};
 
 /// The description of a [`HwpmcSampler`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,7 @@ pub(super) enum Record<'a> {
     /// `PMCLOG_TYPE_PROCFORK`: a process that is sampled has a child, which is too.
     Fork { parent: i32, child: i32 },
     /// `PMCLOG_TYPE_PROCEXEC`: a process has executed a program.
-    Exec { pid: i32, program: RawProgram<'a> },
+    Exec { pid: i32, program: Program<'a> },
     /// `PMCLOG_TYPE_MAP_IN`: a file was mapped to be executed, or a file of the kernel was loaded, of which the process is -1.
     Map {
         pid: i32,
@@ -47,12 +47,15 @@ pub(super) enum Record<'a> {
 
 /// A program that was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RawProgram<'a> {
-    /// The address at which it was entered: of one that an interpreter starts, in that. Later versions have the base of the interpreter.
-    pub(super) address: u64,
-    /// By how much it was moved, in later versions.
-    pub(super) moved: Option<u64>,
-    pub(super) path: &'a [u8],
+#[non_exhaustive]
+pub struct Program<'a> {
+    /// Its file; empty if the kernel does not know it.
+    pub path: &'a [u8],
+    /// The address at which the process was entered: in the program, or in the interpreter that starts it, the dynamic linker. With
+    /// [`moved`](Self::moved) it is where the interpreter begins.
+    pub address: u64,
+    /// The number that is added to the addresses of its file, where the driver logs it.
+    pub moved: Option<u64>,
 }
 
 /// A sample as it is in the log.
@@ -164,7 +167,7 @@ fn decode(kind: u32, body: &[u8]) -> Option<Record<'_>> {
 }
 
 /// Reads the addresses and the path of a program: later versions have two addresses, of which the second is that of a page, or 0.
-fn program(bytes: &[u8]) -> Option<RawProgram<'_>> {
+fn program(bytes: &[u8]) -> Option<Program<'_>> {
     let first = address(bytes, 0)?;
     let rest = bytes.get(ADDRESS..)?;
     let has_one = rest.first() == Some(&b'/');
@@ -172,7 +175,7 @@ fn program(bytes: &[u8]) -> Option<RawProgram<'_>> {
         Some((_, path)) if !has_one && !path.is_empty() => (address(rest, 0), path),
         _ => (None, rest),
     };
-    Some(RawProgram {
+    Some(Program {
         address: first,
         moved,
         path: text(path),
@@ -265,7 +268,7 @@ mod tests {
             (&[0x1000, 0], Some(0)),
             (&[0x1000, 0x2f_2000], Some(0x2f_2000)),
         ] {
-            let program = RawProgram {
+            let program = Program {
                 address: addresses[0] as u64,
                 moved,
                 path,
@@ -274,7 +277,7 @@ mod tests {
             is(&exec, Record::Exec { pid: 7, program });
         }
         // The driver does not know every path.
-        let program = RawProgram {
+        let program = Program {
             address: 5,
             moved: None,
             path: b"",

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use quipu_hal::{EventInfo, Result, Woken};
 
 use super::log::{Log, Look};
-use super::record::Record;
+use super::record::{Program, Record};
 use crate::backend::os_error;
 use crate::driver::{Driver, State};
 use crate::group::Counters;
@@ -119,19 +119,6 @@ pub enum LogRecord<'a> {
     },
 }
 
-/// A program that was executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Program<'a> {
-    /// Its file; empty if the kernel does not know it.
-    pub path: &'a [u8],
-    /// The address at which the process was entered: in the program, or in the interpreter that starts it, the dynamic linker. With
-    /// [`moved`](Self::moved) it is where the interpreter begins.
-    pub address: u64,
-    /// The number that is added to the addresses of its file, where the driver logs it.
-    pub moved: Option<u64>,
-}
-
 impl<D: Driver> HwpmcSampler<D> {
     /// Returns the events.
     pub fn events(&self) -> &[EventInfo] {
@@ -219,14 +206,7 @@ impl<D: Driver> HwpmcSampler<D> {
                     })
                 }
                 Record::Fork { parent, child } => LogRecord::Fork { parent, child },
-                Record::Exec { pid, program } => LogRecord::Exec {
-                    pid,
-                    program: Program {
-                        path: program.path,
-                        address: program.address,
-                        moved: program.moved,
-                    },
-                },
+                Record::Exec { pid, program } => LogRecord::Exec { pid, program },
                 Record::Map { pid, start, path } => LogRecord::Map { pid, start, path },
                 Record::Exit { pid } => LogRecord::Exit { pid },
                 Record::Process { pid, name } => LogRecord::Process { pid, name },

@@ -294,6 +294,11 @@ impl RecordLayout {
         self.interrupt_registers
     }
 
+    /// Returns the length of the trailer of records that are no samples, in bytes; 0 if they have none.
+    pub fn trailer_len(&self) -> usize {
+        self.trailer.into()
+    }
+
     /// Returns true if records that are no samples have a trailer.
     pub fn sample_id_all(&self) -> bool {
         self.sample_id_all

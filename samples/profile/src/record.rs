@@ -4,6 +4,7 @@
 mod call_graph;
 mod cut_chains;
 mod kept_names;
+mod messages;
 mod name_cache;
 #[cfg_attr(
     target_os = "freebsd",

@@ -28,15 +28,22 @@ pub enum Context {
 }
 
 impl Context {
+    /// Marker before frames of the kernel (`PERF_CONTEXT_KERNEL`).
+    pub const KERNEL_MARKER: u64 = -128_i64 as u64;
+    /// Marker before frames of user mode (`PERF_CONTEXT_USER`).
+    pub const USER_MARKER: u64 = -512_i64 as u64;
+
     fn of_marker(marker: u64) -> Self {
-        match (marker as i64).wrapping_neg() {
-            32 => Self::Hypervisor,
-            128 => Self::Kernel,
-            512 => Self::User,
-            2048 => Self::Guest,
-            2176 => Self::GuestKernel,
-            2560 => Self::GuestUser,
-            _ => Self::Unknown,
+        match marker {
+            Self::KERNEL_MARKER => Self::Kernel,
+            Self::USER_MARKER => Self::User,
+            other => match (other as i64).wrapping_neg() {
+                32 => Self::Hypervisor,
+                2048 => Self::Guest,
+                2176 => Self::GuestKernel,
+                2560 => Self::GuestUser,
+                _ => Self::Unknown,
+            },
         }
     }
 }

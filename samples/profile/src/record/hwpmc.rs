@@ -20,13 +20,14 @@ use signal_hook::consts::SIGTERM;
 
 use quipu_shell::signals::Signals;
 use quipu_shell::target::Scope;
-use quipu_shell::terminal::{self, escaped};
+use quipu_shell::terminal;
 use quipu_shell::{Failure, command};
 
 use self::plan::Plan;
 use self::records::{Records, counter_id};
 use super::cut_chains;
 use super::kept_names::{self, Kept};
+use super::messages::{megabytes, samples, say};
 use super::options::{NamesIn, Options};
 use super::output::{Destination, Output, StandardOutput};
 use super::second_signal::SecondSignal;
@@ -234,7 +235,7 @@ impl Recording<'_> {
     fn watch(&mut self) -> Result<(), Failure> {
         if !self.options.quiet && io::stderr().is_terminal() {
             say(
-                self.options,
+                self.options.quiet,
                 "recording; press Ctrl-C to stop and write the file",
             );
         }
@@ -250,7 +251,10 @@ impl Recording<'_> {
                 self.told = Instant::now();
                 let (taken, len) = (self.taken(), megabytes(self.output.len()));
                 let lost = self.sampler.lost();
-                say(self.options, &format!("{taken} so far, {lost} lost, {len}"));
+                say(
+                    self.options.quiet,
+                    &format!("{taken} so far, {lost} lost, {len}"),
+                );
             }
         }
     }
@@ -288,29 +292,35 @@ impl Recording<'_> {
                 Kept::InFile(addresses, grown) => {
                     len += grown;
                     if options.verbose {
-                        say(options, &format!("names of {addresses} addresses are kept"));
+                        say(
+                            options.quiet,
+                            &format!("names of {addresses} addresses are kept"),
+                        );
                     }
                 }
                 Kept::InCache(files) if options.verbose => {
-                    say(options, &format!("{files} of the files are in the cache"));
+                    say(
+                        options.quiet,
+                        &format!("{files} of the files are in the cache"),
+                    );
                 }
                 Kept::InCache(_) => {}
-                Kept::Not(why) => say(options, &format!("{}: {why}", path.display())),
+                Kept::Not(why) => say(options.quiet, &format!("{}: {why}", path.display())),
             }
         }
         if options.verbose {
             for (count, name) in self.records.samples.iter().zip(&plan.names) {
-                say(options, &format!("{} of {name}", samples(*count)));
+                say(options.quiet, &format!("{} of {name}", samples(*count)));
             }
         }
         let len = megabytes(len);
         say(
-            options,
+            options.quiet,
             &format!("{taken}, {lost} lost, {len} in {destination}"),
         );
         if lost > 0 {
             say(
-                options,
+                options.quiet,
                 "the driver had no room for what was lost, of everyone who samples: take fewer with -c, or set \
                  kern.hwpmc.nsamples and kern.hwpmc.nbuffers_pcpu higher in loader.conf(5)",
             );
@@ -319,7 +329,7 @@ impl Recording<'_> {
             && plan.spec.call_chains
             && let Some(note) = cut_chains::note(path)
         {
-            say(options, &note);
+            say(options.quiet, &note);
         }
         Ok(())
     }
@@ -327,20 +337,4 @@ impl Recording<'_> {
     fn taken(&self) -> String {
         samples(self.records.samples.iter().sum())
     }
-}
-
-fn say(options: &Options, text: &str) {
-    if !options.quiet {
-        // A message that cannot be written is of no importance.
-        terminal::say(&format!("[ quipu record: {} ]\n", escaped(text)));
-    }
-}
-
-fn samples(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} sample{plural}")
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.3} MB", bytes as f64 / 1e6)
 }

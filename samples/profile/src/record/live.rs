@@ -16,7 +16,7 @@ use super::existing;
 use super::opening::OpenSamplers;
 use super::options::Options;
 use super::plan::RecordPlan;
-use super::session::{recorded_events, trailer_len};
+use super::session::recorded_events;
 use super::statistics;
 
 /// Samplers that run, and the records that they take.
@@ -47,7 +47,7 @@ impl Live {
         let events = recorded_events(&spec, &samplers, &plan.names)?;
         // First, so that later mappings are not missed.
         samplers.iter().try_for_each(Sampler::enable)?;
-        let trailer = trailer_len(samplers[0].layout().sample_type());
+        let trailer = samplers[0].layout().trailer_len();
         Ok(Self {
             existing: existing::records(&targets, std::iter::empty(), false, trailer),
             are_tasks: matches!(plan.scope, Scope::Tasks(_)),

@@ -190,8 +190,8 @@ fn is_of_user(sample: &Sample<'_>) -> bool {
 /// Returns a sample as one of the program, without the kernel's way into the scheduler, which is the same for all: as perf's
 /// samples of this event are.
 fn user_part(record: &RawRecord<'_>, sample: &Sample<'_>, sample_type: SampleType) -> Vec<u8> {
-    /// `PERF_CONTEXT_USER` and `PERF_CONTEXT_USER_DEFERRED`.
-    const USER: [u64; 2] = [-512_i64 as u64, -640_i64 as u64];
+    /// With `PERF_CONTEXT_USER_DEFERRED`.
+    const USER: [u64; 2] = [Context::USER_MARKER, -640_i64 as u64];
     /// `PERF_RECORD_MISC_CPUMODE_MASK` and `PERF_RECORD_MISC_USER`.
     const MODES: u8 = 7;
     const USER_MODE: u8 = 2;

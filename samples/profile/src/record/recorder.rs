@@ -19,11 +19,12 @@ use quipu_shell::control::{self, Command, Control, Purpose};
 use quipu_shell::signals::Signals;
 use quipu_shell::target::Scope;
 use quipu_shell::tasks::{any_alive, raise_open_file_limit};
-use quipu_shell::terminal::{self, escaped};
+use quipu_shell::terminal;
 
 use super::chains::follows_frame_pointers;
 use super::cut_chains;
 use super::kept_names::{self, Kept};
+use super::messages::{megabytes, samples, say};
 use super::opening::OpenSamplers;
 use super::options::{NamesIn, Options};
 use super::output::{Destination, StandardOutput};
@@ -392,18 +393,6 @@ impl<'a> Recorder<'a> {
     }
 
     fn say(&self, text: &str) {
-        if !self.plan.quiet {
-            // A message that cannot be written is also in the file or of no importance.
-            terminal::say(&format!("[ quipu record: {} ]\n", escaped(text)));
-        }
+        say(self.plan.quiet, text);
     }
-}
-
-fn samples(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} sample{plural}")
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.3} MB", bytes as f64 / 1e6)
 }

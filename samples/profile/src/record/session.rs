@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use quipu::Target;
-use quipu_linux::sampling::{RawRecord, RecordLayout, SampleType, Sampler, SamplerSpec, WhenFull};
+use quipu_linux::sampling::{RawRecord, RecordLayout, Sampler, SamplerSpec, WhenFull};
 use quipu_perf_data::{
     BuildId, BuildIdOwner, Compressor, EventAttr, EventGroup, Features, RecordedEvent, synthesized,
 };
@@ -274,7 +274,7 @@ impl Recording {
         };
         // As it was asked of the kernel with copies of stacks.
         let with_data = self.spec.user_stack > 0;
-        let trailer = trailer_len(self.samplers[0].layout().sample_type());
+        let trailer = self.samplers[0].layout().trailer_len();
         let records = existing::records(targets, self.statistics.processes(), with_data, trailer);
         self.output.write(&[&records]);
         let (layout, mut rest) = (self.samplers[0].layout(), &records[..]);
@@ -381,9 +381,4 @@ fn groups(spec: &SamplerSpec) -> Vec<EventGroup> {
             EventGroup::new(leader - len, len)
         });
     groups.filter(|group| group.len > 1).collect()
-}
-
-/// Returns the length of the trailer of records that are not samples, in bytes.
-pub(super) fn trailer_len(sample_type: SampleType) -> usize {
-    8 * (sample_type & SampleType::TRAILER).bits().count_ones() as usize
 }

@@ -12,12 +12,9 @@ use quipu_hwpmc::{
     KernelFile, LogRecord, MappedFile, Program, Sample, command_name, kernel_files, mapped_files,
 };
 use quipu_perf_data::synthesized::{self, Fields, Mapping};
-use quipu_perf_data::{Misc, RecordLayout, SampleId, SampleType, ThreadId};
+use quipu_perf_data::{Context, Misc, RecordLayout, SampleId, ThreadId};
 use quipu_symbols::{FileIdentity, LoadedFile, identity_of_file};
 
-/// Marks of what follows in a call chain (`PERF_CONTEXT_*`, `include/uapi/linux/perf_event.h`).
-const KERNEL: u64 = -128_i64 as u64;
-const USER: u64 = -512_i64 as u64;
 /// `PROT_READ` and `PROT_EXEC`, and `MAP_PRIVATE`, of mmap(2).
 const READ_AND_EXECUTE: u32 = 5;
 const PRIVATE: u32 = 2;
@@ -51,10 +48,9 @@ pub(super) struct Records {
 impl Records {
     /// Returns those of so many events, which begin with what the kernel has where.
     pub(super) fn new(layout: RecordLayout, events: usize, awaited: Option<i32>) -> Self {
-        let trailer = layout.sample_type() & SampleType::TRAILER;
         let mut records = Self {
             layout,
-            trailer: 8 * trailer.bits().count_ones() as usize,
+            trailer: layout.trailer_len(),
             awaited,
             names: HashMap::new(),
             named: HashMap::new(),
@@ -67,7 +63,7 @@ impl Records {
         for (at, file) in kernel_files().unwrap_or_default().iter().enumerate() {
             // A loader may name it without the directory.
             let path = Path::new(KERNELS).join(path_of(&file.path));
-            // The file of a kernel that was built anew since has other addresses.
+            // A kernel that was rebuilt since has other addresses in its file.
             let name = match at > 0 || is_older_than_the_kernel(&path) {
                 true => path.as_os_str().as_bytes(),
                 false => b"[kernel]",
@@ -112,8 +108,8 @@ impl Records {
             self.comm(pid, tid, &name, time);
         }
         let (misc, mark) = match sample.in_kernel {
-            true => (Misc::KERNEL, KERNEL),
-            false => (Misc::USER, USER),
+            true => (Misc::KERNEL, Context::KERNEL_MARKER),
+            false => (Misc::USER, Context::USER_MARKER),
         };
         let chain: Vec<u64> = [&[mark][..], sample.addresses].concat();
         let mut id = SampleId::default();

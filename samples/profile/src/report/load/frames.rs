@@ -1,6 +1,6 @@
 //! The functions of a sample: that of its instruction, and those that called it.
 
-use quipu_perf_data::Sample;
+use quipu_perf_data::{Context, Sample};
 use quipu_symbols::AddressOwner;
 
 use crate::recording::{ChainFrame, Replay};
@@ -10,10 +10,8 @@ use super::super::sort::Key;
 use super::super::stacks::{AtAddress, ChainMode, FrameLists};
 use super::Loading;
 
-/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`, and the first address that is no frame but tells of those that follow
-/// (`enum perf_callchain_context`, `include/uapi/linux/perf_event.h`).
-const CONTEXT_KERNEL: u64 = -128_i64 as u64;
-const CONTEXT_USER: u64 = -512_i64 as u64;
+/// The first address that is no frame but a marker of those that follow (`PERF_CONTEXT_MAX`,
+/// `include/uapi/linux/perf_event.h`).
 const FIRST_CONTEXT: u64 = -4095_i64 as u64;
 
 impl Loading {
@@ -66,8 +64,8 @@ impl Loading {
         let words = chain.entries();
         // What begins with the sampled instruction or one close by is the same chain for all of them.
         let marker = match own {
-            AddressOwner::Kernel => CONTEXT_KERNEL,
-            _ => CONTEXT_USER,
+            AddressOwner::Kernel => Context::KERNEL_MARKER,
+            _ => Context::USER_MARKER,
         };
         let bytes = words.bytes();
         let (left_out, rest) = match (words.get(0), words.get(1), bytes.get(16..)) {
