@@ -1,7 +1,7 @@
 /*
  * Samples a process that spends 70 and 30 of each 100 instructions in two functions, by libquipu:
  * seventy [EVENT [BACKEND]]. The process is a fork of this one, so that its functions are here. It does not
- * begin before it is sampled. `seventy alone` spends them itself, without samples.
+ * begin before it is sampled. `seventy alone [TIMES]` spends them itself, without samples.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -86,7 +86,9 @@ int main(int argc, char **argv)
     char byte = 0;
 
     if (strcmp(event, "alone") == 0) {
-        work();
+        int times = argc > 2 ? atoi(argv[2]) : 1;
+        while (times-- > 0)
+            work();
         return EXIT_SUCCESS;
     }
     if (pipe(begin) != 0)
