@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use quipu_hal::{Features, GroupSpec, Target};
+use quipu_hal::{Features, GroupSpec, Reading, Target};
 
 use crate::context::{Context, pinned, stopped};
 use crate::verdict::{Outcome, Stop, ensure, ensure_eq};
@@ -265,9 +265,16 @@ fn every_fault_gives_back(context: &Context<'_>) -> Outcome {
             before,
             "held after operation {operations} failed"
         );
-        let mut group = context.measure(&event, 2)?;
-        let seen = context.read(&mut *group)?[0][0].value;
-        ensure_eq!(seen, 2, "a count after operation {operations} failed");
+        // On a busy machine a backend may refuse to vouch for a count. What a fault has left behind is there each time.
+        let counted = || context.reading(&mut *context.measure(&event, 2)?);
+        let is_right = |seen: &Outcome<Reading>| matches!(seen, Ok(seen) if seen.value == 2);
+        let seen = counted();
+        let seen = if is_right(&seen) { seen } else { counted() };
+        ensure_eq!(
+            seen?.value,
+            2,
+            "a count after operation {operations} failed"
+        );
         if !reached {
             return used;
         }
