@@ -88,8 +88,8 @@ pub(super) struct KnownAddresses {
 }
 
 impl KnownAddresses {
-    /// As many addresses are known at once, which take some 25 MB: a build of a large program hits half as many.
-    const MOST: usize = 7 << 17;
+    /// As many addresses are known at once, which take some 13 MB: a build of a large program hits as many.
+    const MOST: usize = 7 << 16;
 
     /// Returns the list of an address.
     pub(super) fn get(&self, at: AtAddress) -> Option<u32> {
