@@ -2,6 +2,7 @@
 
 #[cfg(feature = "commands")]
 mod live;
+mod loaded;
 mod plan;
 mod records;
 mod samples;

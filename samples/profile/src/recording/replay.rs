@@ -64,7 +64,6 @@ pub(crate) struct Replay {
     /// The memory that it may take; none of what has no end.
     memory: Option<Memory>,
     /// True for records that are taken as they come: of processes that have ended nothing comes any more.
-    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     is_live: bool,
     is_done: bool,
 }
@@ -212,7 +211,6 @@ impl Replay {
             traced: 0,
             notes: Vec::new(),
             memory: None,
-            #[cfg(any(target_os = "linux", target_os = "freebsd"))]
             is_live: false,
             is_done: false,
         }
@@ -334,9 +332,7 @@ impl Replay {
     #[cold]
     fn tell_apart(&mut self, pid: i32) -> bool {
         let symbolizer = &self.symbolizer;
-        let has_own = symbolizer.may_have_own_functions(&self.processes, pid);
-        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
-        let has_own = has_own || self.is_live;
+        let has_own = self.is_live || symbolizer.may_have_own_functions(&self.processes, pid);
         self.told_apart.insert(pid, has_own);
         has_own
     }
@@ -506,7 +502,6 @@ impl Replay {
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
             }
-            #[cfg(any(target_os = "linux", target_os = "freebsd"))]
             Record::Exit(task) if self.is_live => {
                 self.processes.end(task.thread.pid, task.thread.tid);
             }
