@@ -17,4 +17,6 @@ pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Sampli
 pub use group::HwpmcGroup;
 pub use sampling::{HwpmcSampler, LogRecord, Program, Sample, SamplerSpec};
 #[cfg(target_os = "freebsd")]
-pub use sys::{Hwpmc, KernelFile, MappedFile, command_name, kernel_files, mapped_files};
+pub use sys::{
+    Hwpmc, KernelFile, MappedFile, command_name, kernel_files, kernel_symbol, mapped_files,
+};

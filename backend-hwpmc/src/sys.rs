@@ -6,7 +6,7 @@ mod module;
 mod process;
 mod wire;
 
-pub use self::memory::{KernelFile, MappedFile, kernel_files, mapped_files};
+pub use self::memory::{KernelFile, MappedFile, kernel_files, kernel_symbol, mapped_files};
 pub use self::process::command_name;
 
 use std::os::fd::{AsRawFd, BorrowedFd};

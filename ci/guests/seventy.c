@@ -1,7 +1,7 @@
 /*
  * Samples a process that spends 70 and 30 of each 100 instructions in two functions, by libquipu:
  * seventy [EVENT [BACKEND]]. The process is a fork of this one, so that its functions are here. It does not
- * begin before it is sampled. `seventy alone [TIMES]` spends them itself, without samples.
+ * begin before it is sampled. `seventy alone [TIMES]` spends them itself, without samples; `seventy briefly` 2,000,000 of them.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -31,13 +31,15 @@ static struct counts {
     int pid;
 } counts;
 
+static uint64_t part = 1000000;
+
 __attribute__((noinline)) static void work(void)
 {
     int i;
 
     for (i = 0; i < ROUNDS; i++) {
-        seventy(7000000);
-        thirty(3000000);
+        seventy(7 * part);
+        thirty(3 * part);
     }
     /* The last call is none that does not come back here. */
     __asm__ volatile("");
@@ -85,6 +87,11 @@ int main(int argc, char **argv)
     int begin[2], status;
     char byte = 0;
 
+    if (strcmp(event, "briefly") == 0) {
+        part = 10000;
+        work();
+        return EXIT_SUCCESS;
+    }
     if (strcmp(event, "alone") == 0) {
         int times = argc > 2 ? atoi(argv[2]) : 1;
         while (times-- > 0)

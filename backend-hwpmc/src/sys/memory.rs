@@ -1,6 +1,6 @@
 //! Mappings: files of processes (`sysctl kern.proc.vmmap`), and those of the kernel (kldstat(2)).
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr;
@@ -8,9 +8,10 @@ use std::ptr;
 use libc::kinfo_vmentry;
 use nix::errno::Errno;
 
-/// kldnext(2) and kldstat(2) (`sys/syscall.h`).
+/// kldnext(2), kldstat(2) and kldsym(2) (`sys/syscall.h`).
 const KLDNEXT: c_int = 307;
 const KLDSTAT: c_int = 308;
+const KLDSYM: c_int = 337;
 
 /// A part of a file that a process has mapped so that it can be executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ impl MappedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelFile {
+    /// The number by which the kernel knows it.
+    pub id: i32,
     /// The first address.
     pub start: u64,
     /// Its length in bytes.
@@ -133,26 +136,22 @@ struct FileStat {
 /// The errno of the call.
 pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
     let mut files = Vec::new();
+    let mut stat = FileStat {
+        version: size_of::<FileStat>() as c_int,
+        name: [0; 1024],
+        references: 0,
+        id: 0,
+        address: 0,
+        len: 0,
+        path: [0; 1024],
+    };
     let mut id = 0;
     loop {
-        // SAFETY: kldnext(2) takes a number.
-        let next = unsafe { libc::syscall(KLDNEXT, id) };
-        id = Errno::result(next)?;
+        id = next_or_stat(KLDNEXT, id, &mut stat)?;
         if id == 0 {
             return Ok(files);
         }
-        let mut stat = FileStat {
-            version: size_of::<FileStat>() as c_int,
-            name: [0; 1024],
-            references: 0,
-            id: 0,
-            address: 0,
-            len: 0,
-            path: [0; 1024],
-        };
-        // SAFETY: kldstat(2) writes as many bytes as `version` says, which is the size of the struct of integers and arrays.
-        let status = unsafe { libc::syscall(KLDSTAT, id, &raw mut stat) };
-        match Errno::result(status) {
+        match next_or_stat(KLDSTAT, id, &mut stat) {
             Ok(_) => {}
             // It was unloaded meanwhile.
             Err(Errno::ENOENT) => continue,
@@ -160,9 +159,47 @@ pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
         }
         let path = stat.path.split(|byte| *byte == 0).next();
         files.push(KernelFile {
+            id,
             start: stat.address as u64,
             len: stat.len as u64,
             path: path.unwrap_or_default().to_owned(),
         });
     }
+}
+
+/// Makes one of two system calls on a file of the kernel: kldnext(2), which takes its number alone, or kldstat(2).
+fn next_or_stat(call: c_int, id: c_int, stat: &mut FileStat) -> Result<c_int, Errno> {
+    // SAFETY: kldstat(2) writes as many bytes as `version` says, which is the size of the struct of integers and arrays; kldnext(2)
+    // does not look at it.
+    Errno::result(unsafe { libc::syscall(call, id, ptr::from_mut(stat)) })
+}
+
+/// `struct kld_sym_lookup` (`sys/linker.h`).
+#[repr(C)]
+struct SymbolLookup {
+    /// Its size.
+    version: c_int,
+    name: *const c_char,
+    address: c_ulong,
+    len: usize,
+}
+
+/// Returns the address of a symbol of the kernel, or of a module, by the number of that file.
+///
+/// # Errors
+/// `ENOENT` if it has no such symbol; else the errno of the call.
+pub fn kernel_symbol(file: i32, name: &CStr) -> Result<u64, Errno> {
+    /// `KLDSYM_LOOKUP`: by its name.
+    const LOOKUP: c_int = 1;
+    let mut lookup = SymbolLookup {
+        version: size_of::<SymbolLookup>() as c_int,
+        name: name.as_ptr(),
+        address: 0,
+        len: 0,
+    };
+    // SAFETY: kldsym(2) reads the struct and the name, which ends with a zero, and writes the integers of the struct.
+    let status = unsafe { libc::syscall(KLDSYM, file, LOOKUP, &raw mut lookup) };
+    Errno::result(status)?;
+    #[allow(clippy::useless_conversion, reason = "it has 32 bits on i386")]
+    Ok(lookup.address.into())
 }

@@ -272,6 +272,17 @@ pub fn kernel_module(start: u64, len: u64, name: &[u8], trailer: usize) -> Vec<u
     kernel_mapping(start, len, 0, name, trailer)
 }
 
+/// `PERF_RECORD_MMAP` of a section of a kernel module that begins at an offset in its file, as quipu records those of FreeBSD.
+pub fn kernel_module_code(
+    start: u64,
+    len: u64,
+    offset: u64,
+    path: &[u8],
+    trailer: usize,
+) -> Vec<u8> {
+    kernel_mapping(start, len, offset, path, trailer)
+}
+
 /// `PERF_RECORD_KSYMBOL`: a BPF program, or a trampoline of such, is in the kernel's memory.
 pub fn bpf_symbol(start: u64, len: u32, name: &[u8], trailer: usize) -> Vec<u8> {
     /// `PERF_RECORD_KSYMBOL_TYPE_BPF`.

@@ -21,9 +21,9 @@ use quipu_shell::Failure;
 use quipu_shell::pager::Pager;
 use quipu_shell::terminal::{self, Layout};
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use load::{EventHits, Hits, Loading, SampledFunction};
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 use load::{EventHits, Hits, Loading, SampledFunction};
 use options::Syntax;
 use source::Sources;

@@ -20,7 +20,7 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod sampling;
 pub mod script;
-#[cfg(all(target_os = "linux", feature = "commands"))]
+#[cfg(all(any(target_os = "linux", target_os = "freebsd"), feature = "commands"))]
 pub mod top;
 
 /// The file that is read and written unless another one is named.

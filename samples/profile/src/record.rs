@@ -47,11 +47,13 @@ cfg_if::cfg_if! {
 
         pub(crate) use live::Live;
         pub use machine::features;
-        pub(crate) use options::{Frequency, SamplingOptions};
+        pub(crate) use options::Frequency;
         use recorder::record;
     } else {
         mod hwpmc;
 
+        #[cfg(feature = "commands")]
+        pub(crate) use hwpmc::Live;
         use hwpmc::record;
     }
 }
@@ -60,6 +62,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub use options::Options;
+pub(crate) use options::SamplingOptions;
 pub use output::{Destination, Output, StandardOutput};
 
 use crate::report;

@@ -32,7 +32,7 @@ pub(crate) use places::{Inlined, Place, Places};
 pub(crate) use replay::Replay;
 #[cfg(target_os = "linux")]
 pub(crate) use replay::identity_of;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use selection::NameOptions;
 pub(crate) use selection::{SampleSelection, SelectionOptions};
 pub(crate) use symbol_options::SymbolOptions;

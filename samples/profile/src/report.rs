@@ -24,7 +24,7 @@ mod wall_time;
 use std::io::Write;
 use std::process::ExitCode;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use columns::HOT;
 pub use cut_chains::CutChains;
 pub(crate) use entries::{Entries, Entry};
@@ -33,7 +33,7 @@ pub(crate) use folded::path;
 #[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use load::Loading;
 pub(crate) use load::load;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use load::whole_samples;
 pub use options::Options;
 pub(crate) use options::ShownOptions;
@@ -89,7 +89,7 @@ pub(crate) fn jumped(samples: u64) -> Option<String> {
 }
 
 /// Returns the callers of an entry as lines, each under what it called.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) fn callers(profile: &Profile, total: Weight, entry: &Entry<'_>) -> Vec<String> {
     let lines = callers::lines(profile, total, entry, callers::TreeForm::default()).into_iter();
     lines.map(|line| line.text(profile, 7)).collect()

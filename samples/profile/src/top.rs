@@ -154,14 +154,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         }
         print_tables(&mut profile, (options, &form), &signals)?;
     }
-    if let Some(remark) = profile.live.not_sampled() {
+    for remark in profile.live.remarks() {
         terminal::warn(remark);
-    }
-    let lost = profile.live.lost();
-    if lost > 0 {
-        terminal::warn(format_args!(
-            "{lost} records were lost because a ring buffer was full: use more pages (-m) or a lower rate (-F)"
-        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -33,14 +33,14 @@ where
 {
     let file = Sections::<Elf, R>::of(data)?;
     let mut builder = TableBuilder::default();
-    let for_debugging = add_table(&file, SHT_SYMTAB, &mut builder)?;
+    let for_debugging = add_table(&file, SHT_SYMTAB, None, &mut builder)?;
     if !for_debugging {
-        add_table(&file, SHT_DYNSYM, &mut builder)?;
+        add_table(&file, SHT_DYNSYM, None, &mut builder)?;
         let small = file.bytes_of(&[".gnu_debugdata"]);
         if let Some(small) = small.and_then(|small| decompressed(&small))
             && let Some(small) = Sections::<Elf, &[u8]>::of(&small)
         {
-            add_table(&small, SHT_SYMTAB, &mut builder)?;
+            add_table(&small, SHT_SYMTAB, None, &mut builder)?;
         }
         if let Some(table) = file.bytes_of(&go::TABLE) {
             let text = file.named(".text");
@@ -48,6 +48,29 @@ where
             go::add_functions(&table, text, &mut builder);
         }
     }
+    Some(builder.build())
+}
+
+/// Returns the functions of the section at an offset in the file, moved so that it begins at an address: sections of files that are
+/// not linked have no addresses.
+pub(crate) fn functions_of_section<'data, Elf, R>(
+    data: R,
+    offset: u64,
+    start: u64,
+) -> Option<SymbolTable>
+where
+    Elf: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let file = Sections::<Elf, R>::of(data)?;
+    let begins = |section: &Elf::SectionHeader| {
+        let is_code = section.sh_flags(file.endian).contains(SHF_EXECINSTR);
+        is_code && section.sh_offset(file.endian).into() == offset
+    };
+    let (index, section) = file.table.enumerate().find(|(_, s)| begins(s))?;
+    let moved = start.wrapping_sub(section.sh_addr(file.endian).into());
+    let mut builder = TableBuilder::default();
+    add_table(&file, SHT_SYMTAB, Some((index, moved)), &mut builder)?;
     Some(builder.build())
 }
 
@@ -127,10 +150,11 @@ where
     }
 }
 
-/// Adds the functions of one kind of table; returns true if there are some.
+/// Adds the functions of one kind of table, or those of one section, moved by a number; returns true if there are some.
 fn add_table<'data, Elf, R>(
     file: &Sections<'data, Elf, R>,
     kind: object::elf::SectionType,
+    part: Option<(SectionIndex, u64)>,
     builder: &mut TableBuilder,
 ) -> Option<bool>
 where
@@ -164,7 +188,8 @@ where
             _ => false,
         };
         let name = symbol.st_name(endian) as usize;
-        if !is_function || index == SHN_UNDEF || !is_name(strings, name) {
+        let in_part = part.is_none_or(|(part, _)| part.0 == usize::from(index.0));
+        if !is_function || !in_part || index == SHN_UNDEF || !is_name(strings, name) {
             continue;
         }
         // Names may share their ends: they are kept once, as the file has them.
@@ -189,6 +214,7 @@ where
             _ => 1,
         };
         let typed = u8::from(symbol.st_type() != STT_NOTYPE);
+        let start = start.wrapping_add(part.map_or(0, |(_, moved)| moved));
         builder.add_named(start, extent, 4 * typed + binding, from);
     }
     Some(kept.is_some())

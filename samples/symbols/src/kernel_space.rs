@@ -1,11 +1,15 @@
 //! The kernel of a recording: what is where in its memory, and the functions of its own code, its modules and BPF programs.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::address_space::{AddressSpace, Mapped};
 use crate::kernel::KernelSymbols;
+use crate::kernel_module::functions_at;
+use crate::process_maps::as_path;
 use crate::recorded_symbols::RecordedTable;
+use crate::table::SymbolTable;
 
 /// Name of the kernel's own code.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
@@ -25,6 +29,8 @@ pub(crate) struct KernelSpace {
     /// The kernel's own code and its modules, as the recording has them.
     maps: AddressSpace,
     has_own: bool,
+    /// The functions of code of modules that was read from their files.
+    code: Vec<(Range<u64>, SymbolTable)>,
     /// BPF programs and trampolines, with the first address behind them.
     programs: BTreeMap<u64, (u64, Arc<str>)>,
 }
@@ -45,7 +51,18 @@ impl KernelSpace {
             false => module_name(path),
         };
         self.has_own |= name == KERNEL;
+        // What is elsewhere now has left its place.
+        self.code
+            .retain(|(there, _)| there.end <= start || there.start >= end);
         self.maps.map(Mapped::new(start..end, 0, name.as_bytes()));
+    }
+
+    /// Adds code of a module, whose functions are those of the section at an offset in the file at a path.
+    pub(crate) fn map_code(&mut self, addresses: Range<u64>, path: &[u8], offset: u64) {
+        self.map(addresses.start, addresses.end, path);
+        if let Some(functions) = functions_at(&as_path(path), offset, addresses.start) {
+            self.code.push((addresses, functions));
+        }
     }
 
     /// Adds a symbol that came, such as a BPF program.
@@ -60,6 +77,16 @@ impl KernelSpace {
     /// Removes a symbol that went.
     pub(crate) fn remove(&mut self, start: u64) {
         self.programs.remove(&start);
+    }
+
+    /// Returns true if functions of an object were read: a module's, by its name in brackets, from its code.
+    pub(crate) fn has_functions(&self, object: &str) -> bool {
+        let is_of = |start| {
+            let mapped = self.maps.find(start);
+            mapped.is_some_and(|mapped| *mapped.file.path == *object.as_bytes())
+        };
+        let in_code = self.code.iter().any(|(there, _)| is_of(there.start));
+        in_code || (self.symbols.is_some() && !object.starts_with('['))
     }
 
     /// Returns true for an address of a program that is there now.
@@ -85,9 +112,12 @@ impl KernelSpace {
             (Some(here), Some(there)) => here.file == there.file,
             (here, there) => here.is_none() && there.is_none(),
         };
-        let found = match (&self.symbols, &self.recorded) {
-            (Some(symbols), _) => symbols.find(address),
-            (None, recorded) => {
+        let mut code = self.code.iter();
+        let code = code.find(|(there, _)| there.contains(&address));
+        let found = match (code, &self.symbols, &self.recorded) {
+            (Some((_, functions)), _, _) => functions.find(address).map(|symbol| (symbol, None)),
+            (None, Some(symbols), _) => symbols.find(address),
+            (None, None, recorded) => {
                 let found = recorded.as_ref().and_then(|all| all.find(address, 0));
                 found.map(|(symbol, _)| (symbol, None))
             }

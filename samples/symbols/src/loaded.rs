@@ -23,6 +23,8 @@ pub struct LoadedFile {
     pub entry: u64,
     /// Its first segment that can be executed, in whole pages.
     pub code: LoadedCode,
+    /// The address of its last segment that cannot be executed, in whole pages.
+    pub data: Option<u64>,
     /// The program that starts it.
     pub interpreter: Option<PathBuf>,
 }
@@ -49,6 +51,14 @@ impl LoadedFile {
             _ => None,
         }
     }
+
+    /// Returns the number by which its addresses are moved where FreeBSD has put its interpreter at an address, and does not choose
+    /// addresses at random: there the interpreter comes behind room for as many bytes of data as the process may have
+    /// (`RLIMIT_DATA`).
+    pub fn moved_before(&self, interpreter: u64, most_data: u64) -> Option<u64> {
+        let behind = self.data?.checked_add(most_data)?;
+        interpreter.checked_sub(behind.checked_next_multiple_of(PAGE)?)
+    }
 }
 
 fn parse<'data, Elf, R>(data: R) -> Option<LoadedFile>
@@ -62,6 +72,11 @@ where
     let of_type = |kind| segments.iter().filter(move |s| s.p_type(endian) == kind);
     let code = of_type(PT_LOAD).find(|segment| segment.p_flags(endian).contains(PF_X))?;
     let (address, offset) = (code.p_vaddr(endian).into(), code.p_offset(endian).into());
+    let data_segments = of_type(PT_LOAD).filter(|segment| !segment.p_flags(endian).contains(PF_X));
+    let data_address = data_segments.last().map(|segment| {
+        let address: u64 = segment.p_vaddr(endian).into();
+        address - address % PAGE
+    });
     let in_page = address % PAGE;
     let len: u64 = code.p_memsz(endian).into();
     let interpreter = of_type(PT_INTERP).next().and_then(|segment| {
@@ -76,6 +91,7 @@ where
             len: in_page.checked_add(len)?.checked_next_multiple_of(PAGE)?,
             offset: offset.checked_sub(in_page)?,
         },
+        data: data_address,
         interpreter,
     })
 }
@@ -108,6 +124,28 @@ mod tests {
                 .map(|path| path.canonicalize().expect("there")),
             named
         );
+    }
+
+    #[test]
+    fn an_interpreter_tells_where_its_program_is() {
+        let own = std::env::current_exe().expect("it runs");
+        let file = LoadedFile::read(&own).expect("an ELF file with code");
+        let with_data = |data| LoadedFile {
+            data,
+            ..file.clone()
+        };
+        // As FreeBSD 12.1 had them, of a program that may be anywhere, of one that is fixed, and with less data.
+        for (data, interpreter, most, moved) in [
+            (0x3000, 0x8_0102_4000, 0x8_0000_0000, 0x102_1000),
+            (0x100_3000, 0x8_0100_3000, 0x8_0000_0000, 0),
+            (0x3000, 0x3e0b_4000, 0x3d09_0000, 0x102_1000),
+            (0x3000, 0x3e0b_4000, 0x3d08_f001, 0x102_1000),
+        ] {
+            let found = with_data(Some(data)).moved_before(interpreter, most);
+            assert_eq!(found, Some(moved));
+        }
+        assert_eq!(with_data(Some(0x3000)).moved_before(0x4000, 0x1001), None);
+        assert_eq!(with_data(None).moved_before(0x8_0102_4000, 0), None);
     }
 
     #[test]

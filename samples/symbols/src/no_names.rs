@@ -36,11 +36,13 @@ pub enum NoNames {
     HiddenKernel,
     /// It was in a guest.
     Guest,
+    /// The file of FreeBSD's kernel, or of a module, is not the one that was loaded, or not there.
+    NotLoaded,
 }
 
 impl NoNames {
     /// All of them, in the order of their numbers in recordings, which stay.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Gone,
         Self::Deleted,
         Self::AnotherFile,
@@ -53,6 +55,7 @@ impl NoNames {
         Self::AnotherKernel,
         Self::HiddenKernel,
         Self::Guest,
+        Self::NotLoaded,
     ];
 
     /// Returns what would help, if something does.
@@ -64,7 +67,7 @@ impl NoNames {
             Self::AnotherFile => {
                 "the recorded one is found under --symfs DIR, or by its build ID in ~/.debug"
             }
-            Self::NoElf | Self::NotInTable | Self::NotMapped => return None,
+            Self::NoElf | Self::NotInTable | Self::NotMapped | Self::NotLoaded => return None,
             Self::Stripped => "install its debug symbols, or build it without -s",
             Self::Memory => {
                 "compilers list their functions in /tmp/perf-PID.map (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, \
@@ -97,6 +100,7 @@ impl Display for NoNames {
             }
             Self::HiddenKernel => "kernel.kptr_restrict hides the kernel's addresses",
             Self::Guest => "it was in a guest",
+            Self::NotLoaded => "its file is not there, or not the one that was loaded",
         })
     }
 }

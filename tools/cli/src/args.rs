@@ -5,11 +5,9 @@ mod deferred;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::deferred::Deferred;
-#[cfg(any(target_os = "linux", target_os = "freebsd"))]
-use quipu_profile::record;
-#[cfg(target_os = "linux")]
-use quipu_profile::top;
 use quipu_profile::{annotate, archive, diff, report, script};
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+use quipu_profile::{record, top};
 
 use crate::{complete, encode, events, generate, help, info, list};
 #[cfg(unix)]
@@ -59,7 +57,7 @@ impl Colour {
 }
 
 /// The arguments of a command that this system does not have, whatever they are.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Refused {
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -95,10 +93,10 @@ pub(crate) enum Command {
     /// Put the programs that were hit into an archive, for another machine
     Archive(Deferred<archive::Options>),
     /// Show the functions that are hot now, as they run
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     Top(Deferred<top::Options>),
-    /// Show the functions that are hot now (only on Linux)
-    #[cfg(not(target_os = "linux"))]
+    /// Show the functions that are hot now (only on Linux and FreeBSD)
+    #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
     #[command(disable_help_flag = true)]
     Top(Refused),
     /// List the events that can be counted

@@ -29,11 +29,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use quipu::NativeEvents;
 
-#[cfg(any(target_os = "linux", target_os = "freebsd"))]
-use quipu_profile::record;
-#[cfg(target_os = "linux")]
-use quipu_profile::top;
 use quipu_profile::{annotate, archive, diff, report, script};
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+use quipu_profile::{record, top};
 use quipu_shell::Failure;
 use quipu_shell::event_files::warn_of_files_left_out;
 use quipu_shell::terminal::{self, Layout};
@@ -80,16 +78,16 @@ where
             "record samples with perf_event_open or hwpmc(4), which only Linux has, and FreeBSD; \
              report shows what was recorded there, from the file and the programs it names",
         )),
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
         Command::Top(_) => Err(Failure::usage(
-            "top samples with perf_event_open, which only Linux has; report shows what was recorded",
+            "top samples with perf_event_open or hwpmc(4), which only Linux has, and FreeBSD; report shows what was recorded",
         )),
         Command::Report(options) => report::run(&options),
         Command::Script(options) => script::run(&options),
         Command::Annotate(options) => annotate::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Archive(options) => archive::run(&options),
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         Command::Top(options) => top::run(&options),
         Command::List(options) => list::run(&options),
         Command::Info(options) => info::run(&options),

@@ -71,7 +71,7 @@ impl Loading {
     }
 
     /// Counts samples that names leave out in the totals, of which shares are taken.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn counting_all(self) -> Self {
         Self {
             counts_all: true,
@@ -80,13 +80,13 @@ impl Loading {
     }
 
     /// Returns all events as they are by now.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn events(&self) -> &[EventHits] {
         &self.events
     }
 
     /// Has what was sampled so far weigh less, or nothing, and forgets what has no weight.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn age(&mut self, zero: bool) {
         for event in &mut self.events {
             event.total.age(zero);

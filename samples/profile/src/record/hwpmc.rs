@@ -1,7 +1,11 @@
 //! Recording on FreeBSD: samples of hwpmc(4), and the files and names in the driver's log, as records of a `perf.data` file.
 
+#[cfg(feature = "commands")]
+mod live;
+mod loaded;
 mod plan;
 mod records;
+mod samples;
 
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
@@ -11,10 +15,8 @@ use std::time::{Duration, Instant};
 use nix::sys::utsname::{UtsName, uname};
 use quipu::Woken;
 use quipu::command::{Running, SuspendedCommand};
-use quipu_hwpmc::{Driver, Hwpmc, HwpmcBackend, HwpmcSampler};
-use quipu_perf_data::{
-    Compressor, EventAttr, Features, RecordLayout, RecordedEvent, SampleType, synthesized,
-};
+use quipu_hwpmc::{Driver, Hwpmc, HwpmcBackend};
+use quipu_perf_data::{Compressor, Features, synthesized};
 use quipu_symbols::Copies;
 use signal_hook::consts::SIGTERM;
 
@@ -23,8 +25,11 @@ use quipu_shell::target::Scope;
 use quipu_shell::terminal;
 use quipu_shell::{Failure, command};
 
+#[cfg(feature = "commands")]
+pub(crate) use self::live::Live;
 use self::plan::Plan;
-use self::records::{Records, counter_id};
+use self::records::counter_id;
+use self::samples::Samples;
 use super::cut_chains;
 use super::kept_names::{self, Kept};
 use super::messages::{megabytes, samples, say};
@@ -36,6 +41,10 @@ use super::second_signal::SecondSignal;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The time between progress messages.
 const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Why samples were lost, and what helps.
+const NO_ROOM: &str = "the driver had no room for what was lost, of everyone who samples: take fewer with -c, or set \
+                       kern.hwpmc.nsamples and kern.hwpmc.nbuffers_pcpu higher in loader.conf(5)";
 
 /// Records what the options name.
 pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
@@ -49,8 +58,7 @@ pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
     };
     let suspended = command::suspend(&options.target.command, None)?;
     let command = suspended.as_ref().map(SuspendedCommand::pid);
-    let sampler = plan.open(&backend, command)?;
-    let events = recorded_events(&plan, &sampler)?;
+    let samples = Samples::open(&plan, &backend, command)?;
     let compressor = options.compression_level.filter(|level| *level > 0);
     let compressor = compressor.map(Compressor::new).transpose();
     let compressor =
@@ -59,17 +67,13 @@ pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
     let output = match (&destination, stdout) {
         (Destination::Stream, Some(stdout)) => {
             features.compression = compressor.as_ref().map(Compressor::description);
-            Output::stream(stdout, &events, &features)?
+            Output::stream(stdout, &samples.events, &features)?
         }
-        _ => Output::create(&options.output, events.clone())?,
+        _ => Output::create(&options.output, samples.events.clone())?,
     };
-    let layout = events.first().map(|event| event.attr().layout());
-    let layout = layout.unwrap_or(RecordLayout::new(SAMPLE_TYPE));
-    let awaited = command.filter(|_| plan.scope == Scope::Command);
     let mut recording = Recording {
         options,
-        sampler,
-        records: Records::new(layout, events.len(), awaited),
+        samples,
         output,
         signals,
         second,
@@ -84,7 +88,7 @@ pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
     }
     recording.output.compress(compressor);
     if plan.scope != Scope::Command {
-        recording.sampler.enable()?;
+        recording.samples.sampler.enable()?;
     }
     let status = match suspended {
         Some(suspended) => {
@@ -106,69 +110,6 @@ pub(super) fn record(options: &Options) -> Result<ExitCode, Failure> {
     let status = status?;
     finished?;
     Ok(ExitCode::from(status))
-}
-
-/// The fields of every sample; with call chains these too.
-const SAMPLE_TYPE: SampleType = SampleType::IDENTIFIER
-    .union(SampleType::IP)
-    .union(SampleType::TID)
-    .union(SampleType::TIME)
-    .union(SampleType::CPU)
-    .union(SampleType::PERIOD);
-
-/// Returns the events as perf_event_open(2) would be asked for them: by their words in a select register.
-fn recorded_events(
-    plan: &Plan,
-    sampler: &HwpmcSampler<Hwpmc>,
-) -> Result<Vec<RecordedEvent>, Failure> {
-    use quipu::Filter;
-    /// `PERF_ATTR_SIZE_VER0`, and `PERF_TYPE_RAW`.
-    const SIZE: u32 = 64;
-    const RAW: u32 = 4;
-    let mut sample_type = SAMPLE_TYPE;
-    sample_type.set(SampleType::CALLCHAIN, plan.spec.call_chains);
-    let events = plan.spec.events.iter().zip(sampler.selects());
-    events
-        .zip(&plan.names)
-        .enumerate()
-        .map(|(index, (((event, period), select), name))| {
-            let levels = event.filter;
-            // Bits of `struct perf_event_attr`: inherit, exclude_user, exclude_kernel, mmap, comm, enable_on_exec, task,
-            // sample_id_all, mmap2, comm_exec.
-            let flags = [
-                (1, plan.spec.attributes.inherit),
-                (4, !levels.contains(Filter::USER)),
-                (5, !levels.contains(Filter::KERNEL)),
-                (8, true),
-                (9, true),
-                (12, plan.scope == Scope::Command),
-                (13, true),
-                (18, true),
-                (23, true),
-                (24, true),
-            ];
-            let flags = flags.iter().filter(|(_, is_set)| *is_set);
-            let flags = flags.fold(0u64, |all, (bit, _)| all | 1 << bit);
-            let mut attr = [RAW.to_ne_bytes(), SIZE.to_ne_bytes()].concat();
-            let read_format = 0;
-            let words = [
-                u64::from(*select),
-                *period,
-                sample_type.bits(),
-                read_format,
-                flags,
-            ];
-            attr.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
-            attr.resize(SIZE as usize, 0);
-            let attr = EventAttr::from_bytes(&attr)
-                .map_err(|e| Failure::new(format_args!("cannot describe {name} in a file: {e}")))?;
-            Ok(RecordedEvent::new(
-                attr,
-                vec![counter_id(index)],
-                name.as_str(),
-            ))
-        })
-        .collect()
 }
 
 /// Returns the description of the machine, and the command line of this process.
@@ -194,8 +135,7 @@ fn features(backend: &HwpmcBackend<Hwpmc>) -> Features {
 /// A recording in progress.
 struct Recording<'a> {
     options: &'a Options,
-    sampler: HwpmcSampler<Hwpmc>,
-    records: Records,
+    samples: Samples,
     output: Output,
     signals: Signals,
     second: SecondSignal,
@@ -222,7 +162,7 @@ impl Recording<'_> {
                 ));
                 is_told = true;
             }
-            let ended = self.sampler.wait(Some(INTERVAL))? == Woken::Ended;
+            let ended = self.samples.sampler.wait(Some(INTERVAL))? == Woken::Ended;
             self.drain()?;
             let timeout = if ended { INTERVAL } else { Duration::ZERO };
             if let Some(exit) = running.wait_timeout(timeout)? {
@@ -241,7 +181,7 @@ impl Recording<'_> {
         }
         loop {
             let ended = self.signals.arrived()
-                || self.sampler.wait(Some(INTERVAL))? == Woken::Ended
+                || self.samples.sampler.wait(Some(INTERVAL))? == Woken::Ended
                 || self.output.is_broken();
             self.drain()?;
             if ended {
@@ -250,7 +190,7 @@ impl Recording<'_> {
             if self.told.elapsed() >= PROGRESS && io::stderr().is_terminal() {
                 self.told = Instant::now();
                 let (taken, len) = (self.taken(), megabytes(self.output.len()));
-                let lost = self.sampler.lost();
+                let lost = self.samples.sampler.lost();
                 say(
                     self.options.quiet,
                     &format!("{taken} so far, {lost} lost, {len}"),
@@ -261,13 +201,11 @@ impl Recording<'_> {
 
     /// Writes what was logged since the last time.
     fn drain(&mut self) -> Result<(), Failure> {
-        let records = &mut self.records;
-        self.sampler
-            .drain_log(|time, record| records.take(time, record))?;
-        if !self.records.out.is_empty() {
-            self.output.write_records(&[&self.records.out]);
+        let out = self.samples.drain()?;
+        if !out.is_empty() {
+            self.output.write_records(&[out]);
             self.output.finish_round();
-            self.records.out.clear();
+            out.clear();
         }
         Ok(())
     }
@@ -275,10 +213,10 @@ impl Recording<'_> {
     /// Stops, writes the remaining records, and reports.
     fn finish(mut self, plan: &Plan, mut features: Features) -> Result<(), Failure> {
         // Of what has ended there is nothing to stop.
-        let _ = self.sampler.disable();
+        let _ = self.samples.sampler.disable();
         let drained = self.drain();
-        features.sample_time = self.records.times;
-        let (options, taken, lost) = (self.options, self.taken(), self.sampler.lost());
+        features.sample_time = self.samples.records.times;
+        let (options, taken, lost) = (self.options, self.taken(), self.samples.sampler.lost());
         let destination = Destination::of(&options.output);
         let mut len = self.output.finish(features)?;
         drained?;
@@ -309,7 +247,7 @@ impl Recording<'_> {
             }
         }
         if options.verbose {
-            for (count, name) in self.records.samples.iter().zip(&plan.names) {
+            for (count, name) in self.samples.records.samples.iter().zip(&plan.names) {
                 say(options.quiet, &format!("{} of {name}", samples(*count)));
             }
         }
@@ -319,11 +257,7 @@ impl Recording<'_> {
             &format!("{taken}, {lost} lost, {len} in {destination}"),
         );
         if lost > 0 {
-            say(
-                options.quiet,
-                "the driver had no room for what was lost, of everyone who samples: take fewer with -c, or set \
-                 kern.hwpmc.nsamples and kern.hwpmc.nbuffers_pcpu higher in loader.conf(5)",
-            );
+            say(options.quiet, NO_ROOM);
         }
         if is_file
             && plan.spec.call_chains
@@ -335,6 +269,6 @@ impl Recording<'_> {
     }
 
     fn taken(&self) -> String {
-        samples(self.records.samples.iter().sum())
+        samples(self.samples.records.samples.iter().sum())
     }
 }

@@ -102,9 +102,13 @@ impl Live {
         self.are_tasks && !any_alive(&self.targets)
     }
 
-    /// Returns what is to be said of programs that were not sampled, if there are any.
-    pub(crate) fn not_sampled(&self) -> Option<String> {
-        self.ended.remark()
+    /// Returns what is to be said in the end of what was not sampled.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let lost = Some(self.lost()).filter(|lost| *lost > 0);
+        let lost = lost.map(|lost| {
+            format!("{lost} records were lost because a ring buffer was full: use more pages (-m) or a lower rate (-F)")
+        });
+        self.ended.remark().into_iter().chain(lost).collect()
     }
 
     /// Returns the number of records that were lost because a ring was full.

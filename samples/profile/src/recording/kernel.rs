@@ -58,7 +58,7 @@ impl Kernel {
     }
 
     /// Returns the kernel that runs here.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(super) fn of_this_machine() -> Self {
         Self {
             has_same_names: true,
@@ -110,11 +110,15 @@ impl Kernel {
             }
             symbolizer.set_kernel_reference(symbol, mapping.file_offset);
         }
-        if self.named.is_none() && self.is_this_one() && is_kernel_file(mapping.path) {
+        let is_read = self.named.is_none() && self.is_this_one();
+        if is_read && is_kernel_file(mapping.path) {
             let path = String::from_utf8_lossy(mapping.path);
             symbolizer.set_kernel(KernelSymbols::of_file_in_place(Path::new(&*path)));
         }
-        symbolizer.map_kernel(addresses, mapping.path);
+        match is_read && is_module_code(mapping.path, mapping.file_offset) {
+            true => symbolizer.map_kernel_code(addresses, mapping.path, mapping.file_offset),
+            false => symbolizer.map_kernel(addresses, mapping.path),
+        }
     }
 
     /// Takes a symbol that came or went.
@@ -129,8 +133,18 @@ impl Kernel {
 
 /// Returns true for the path of a kernel's file, and not of a module: FreeBSD's is recorded by that.
 fn is_kernel_file(path: &[u8]) -> bool {
+    path.starts_with(b"/") && !is_module(path)
+}
+
+/// Returns true for a section of a module's file: FreeBSD's are recorded by that. Linux maps modules as a whole.
+fn is_module_code(path: &[u8], offset: u64) -> bool {
+    path.starts_with(b"/") && is_module(path) && offset > 0
+}
+
+/// Returns true for the path of a module, whose name ends with `.ko`, or has it before the name of a compression.
+fn is_module(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next();
-    path.starts_with(b"/") && name.is_some_and(|name| !name.windows(3).any(|part| part == b".ko"))
+    name.is_some_and(|name| name.windows(3).any(|part| part == b".ko"))
 }
 
 /// Returns the release of the kernel that runs here, and the name of the host (uname(3)).
@@ -161,5 +175,12 @@ mod tests {
         ] {
             assert!(!is_kernel_file(other));
         }
+    }
+
+    #[test]
+    fn code_of_a_module_is_a_part_of_its_file() {
+        assert!(is_module_code(b"/boot/kernel/if_em.ko", 0x40));
+        assert!(!is_module_code(b"/boot/kernel/if_em.ko", 0));
+        assert!(!is_module_code(b"[if_em]", 0x40) && !is_module_code(b"/boot/kernel/kernel", 0x40));
     }
 }

@@ -134,10 +134,13 @@ impl Replay {
         if !one.in_kernel {
             return self.symbolizer.why_no_names(&one.object);
         }
+        let is_this_one = self.kernel.is_this_one();
+        let has_none = || !self.symbolizer.has_kernel_functions(&one.object);
         Some(match self.symbolizer.has_kernel() {
             _ if &*one.object == "[unknown]" => NoNames::NotMapped,
+            _ if cfg!(target_os = "freebsd") && is_this_one && has_none() => NoNames::NotLoaded,
             true => NoNames::NotInTable,
-            false if self.kernel.is_this_one() => NoNames::HiddenKernel,
+            false if is_this_one => NoNames::HiddenKernel,
             false => NoNames::AnotherKernel,
         })
     }

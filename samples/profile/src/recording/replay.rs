@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 use std::time::SystemTime;
 
 use foldhash::HashMap;
@@ -64,7 +64,6 @@ pub(crate) struct Replay {
     /// The memory that it may take; none of what has no end.
     memory: Option<Memory>,
     /// True for records that are taken as they come: of processes that have ended nothing comes any more.
-    #[cfg(target_os = "linux")]
     is_live: bool,
     is_done: bool,
 }
@@ -164,14 +163,17 @@ impl Replay {
     }
 
     /// Returns the state for records that are taken as they come, on this machine.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn live(events: &[RecordedEvent], with_lines: bool) -> Self {
         let kernel = Kernel::of_this_machine();
         let mut symbolizer = Symbolizer::new()
             .of_this_machine(true)
             .recorded_until(Some(SystemTime::now()))
-            .with_generations(quipu_linux::inode_generation)
             .with_lines(with_lines);
+        #[cfg(target_os = "linux")]
+        {
+            symbolizer = symbolizer.with_generations(quipu_linux::inode_generation);
+        }
         kernel.name(&mut symbolizer);
         let machine = Architecture::from_name(std::env::consts::ARCH);
         Self {
@@ -209,7 +211,6 @@ impl Replay {
             traced: 0,
             notes: Vec::new(),
             memory: None,
-            #[cfg(target_os = "linux")]
             is_live: false,
             is_done: false,
         }
@@ -217,7 +218,7 @@ impl Replay {
 
     /// Takes the records of a round of reading all buffers, after those of the round before, in the order of their times.
     /// Those that cannot be decoded are left out, and counted.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn round(&mut self, order: &mut TimeOrder, bytes: &[u8], visit: &mut impl Visit) {
         let layouts = self.layouts.clone();
         let mut rest = bytes;
@@ -331,9 +332,7 @@ impl Replay {
     #[cold]
     fn tell_apart(&mut self, pid: i32) -> bool {
         let symbolizer = &self.symbolizer;
-        let has_own = symbolizer.may_have_own_functions(&self.processes, pid);
-        #[cfg(target_os = "linux")]
-        let has_own = has_own || self.is_live;
+        let has_own = self.is_live || symbolizer.may_have_own_functions(&self.processes, pid);
         self.told_apart.insert(pid, has_own);
         has_own
     }
@@ -503,7 +502,6 @@ impl Replay {
                 self.processes
                     .fork(new.pid, new.tid, parent.pid, parent.tid);
             }
-            #[cfg(target_os = "linux")]
             Record::Exit(task) if self.is_live => {
                 self.processes.end(task.thread.pid, task.thread.tid);
             }

@@ -129,7 +129,7 @@ impl SampleSelection {
     }
 
     /// Takes functions of which a name is the last part of the path too: of what is sampled now all names are not known.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn with_last_parts(self) -> Self {
         Self {
             by_last_part: true,
@@ -138,7 +138,7 @@ impl SampleSelection {
     }
 
     /// Leaves out samples of the kernel, or of user mode.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn with_hidden(self, kernel: bool, user: bool) -> Self {
         Self {
             hides: (kernel, user),
@@ -270,7 +270,7 @@ mod tests {
         assert!(!selection.has_function("/usr/lib/libc.so.6", None));
         let of_path = Some("alloc::malloc");
         assert!(!selection.has_function("/usr/lib/libc.so.6", of_path));
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         {
             let selection = selection.clone().with_last_parts();
             assert!(selection.has_function("/usr/lib/libc.so.6", of_path));

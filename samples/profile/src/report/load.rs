@@ -1,7 +1,7 @@
 //! Reading a recording: its samples, added up by stack.
 
 mod frames;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 mod live;
 
 use std::mem;
@@ -31,7 +31,7 @@ use super::stacks::{KnownAddresses, KnownChains, Stack, Stacks, Weights};
 use super::threads::EndedThreads;
 use super::unit::unit;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub(crate) use live::whole_samples;
 
 impl Profile {

@@ -90,10 +90,10 @@ pub struct Weight {
 }
 
 /// Eighths that are left of what was sampled before, when it ages (`hists__decay_entry`, `tools/perf/util/hist.c`).
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 const AGED: u64 = 7;
 /// Parts with less of an event than one in so many are forgotten when it ages.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 const FORGOTTEN: u64 = 100_000;
 
 impl Weight {
@@ -108,7 +108,7 @@ impl Weight {
     }
 
     /// Has what was sampled before weigh less, or nothing.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn age(&mut self, zero: bool) {
         let left = if zero { 0 } else { AGED };
         self.samples = self.samples * left / 8;
@@ -116,7 +116,7 @@ impl Weight {
     }
 
     /// Returns the least period that is remembered of parts of it.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(crate) fn least_remembered(self) -> u64 {
         (self.period / FORGOTTEN).max(1)
     }

@@ -62,7 +62,7 @@ impl FrameLists {
     }
 
     /// Returns the number of lists.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     pub(super) fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -105,7 +105,7 @@ impl KnownAddresses {
     }
 
     /// Forgets all of them.
-    #[cfg(any(test, target_os = "linux"))]
+    #[cfg(any(test, target_os = "linux", target_os = "freebsd"))]
     pub(super) fn clear(&mut self) {
         self.lists.clear();
     }
@@ -249,7 +249,7 @@ impl Stacks {
     }
 
     /// Leaves out what none of these stacks is made of any more. Those that stay get other numbers.
-    #[cfg(any(test, target_os = "linux"))]
+    #[cfg(any(test, target_os = "linux", target_os = "freebsd"))]
     pub(super) fn shrink_to<'a>(&mut self, all: impl Iterator<Item = &'a mut Weights>) {
         let before = std::mem::take(self);
         for weights in all {

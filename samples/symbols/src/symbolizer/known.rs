@@ -129,10 +129,20 @@ impl Symbolizer {
         self.kernel.symbols.is_some()
     }
 
+    /// Returns true if functions of FreeBSD's kernel or of a module, by the name that addresses in it have, were read from its file.
+    pub fn has_kernel_functions(&self, object: &str) -> bool {
+        self.kernel.has_functions(object)
+    }
+
     /// Adds a mapping of the kernel: its own code, whose name begins with `[kernel.`, or a module, by its name in brackets or its
     /// path.
     pub fn map_kernel(&mut self, addresses: Range<u64>, name: &[u8]) {
         self.kernel.map(addresses.start, addresses.end, name);
+    }
+
+    /// Adds code of a module of FreeBSD's kernel that runs here, whose functions are those of the section at an offset in its file.
+    pub fn map_kernel_code(&mut self, addresses: Range<u64>, path: &[u8], offset: u64) {
+        self.kernel.map_code(addresses, path, offset);
     }
 
     /// Adds a symbol of the kernel that came while it was recorded, such as a BPF program.

@@ -21,7 +21,7 @@ mod info;
 #[cfg(unix)]
 mod interrupted;
 mod list;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
 mod only_linux;
 mod others;
 #[cfg(unix)]

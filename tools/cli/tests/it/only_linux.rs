@@ -1,11 +1,10 @@
-//! Commands that only Linux has: elsewhere they say so.
+//! Commands that Linux and FreeBSD have: elsewhere they say so.
 
 use assert_cmd::Command;
 
 #[test]
-fn what_only_linux_can_do_is_refused_with_that_reason() {
-    let record = (!cfg!(target_os = "freebsd")).then_some("record");
-    for command in record.into_iter().chain(["top"]) {
+fn what_this_system_cannot_do_is_refused_with_that_reason() {
+    for command in ["record", "top"] {
         for arguments in [&["-a", "-e", "cycles"][..], &["--help"], &["--", "ls"]] {
             let mut quipu = Command::cargo_bin("quipu").expect("cargo builds it");
             let refused = quipu

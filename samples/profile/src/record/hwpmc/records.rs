@@ -1,7 +1,7 @@
 //! From the driver's log to the records of a file: what is where in processes, their names, and samples.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use nix::time::{ClockId, clock_gettime};
 use quipu_hwpmc::{
-    KernelFile, LogRecord, MappedFile, Program, Sample, command_name, kernel_files, mapped_files,
+    KernelFile, LogRecord, MappedFile, Program, Sample, command_name, kernel_files, kernel_symbol,
+    mapped_files,
 };
 use quipu_perf_data::synthesized::{self, Fields, Mapping};
 use quipu_perf_data::{Context, Misc, RecordLayout, SampleId, ThreadId};
-use quipu_symbols::{FileIdentity, LoadedFile, identity_of_file};
+use quipu_symbols::{FileIdentity, ModuleCode, identity_of_file};
+
+use super::loaded::{loaded_at, loaded_files};
 
 /// `PROT_READ` and `PROT_EXEC`, and `MAP_PRIVATE`, of mmap(2).
 const READ_AND_EXECUTE: u32 = 5;
@@ -60,15 +63,16 @@ impl Records {
             samples: vec![0; events],
             times: None,
         };
-        for (at, file) in kernel_files().unwrap_or_default().iter().enumerate() {
-            // A loader may name it without the directory.
-            let path = Path::new(KERNELS).join(path_of(&file.path));
+        let files = kernel_files().unwrap_or_default();
+        if let Some((kernel, modules)) = files.split_first() {
+            let path = in_directory(&kernel.path);
             // A kernel that was rebuilt since has other addresses in its file.
-            let name = match at > 0 || is_older_than_the_kernel(&path) {
+            let name = match is_older_than_the_kernel(&path) {
                 true => path.as_os_str().as_bytes(),
                 false => b"[kernel]",
             };
-            records.kernel_file(file, name);
+            records.kernel_file(kernel, name);
+            modules.iter().for_each(|module| records.module(module));
         }
         records
     }
@@ -79,7 +83,7 @@ impl Records {
             LogRecord::Sample(sample) => self.sample(&sample),
             LogRecord::Fork { parent, child } => self.fork(time, parent, child),
             LogRecord::Exec { pid, program } => self.exec(time, pid, &program),
-            LogRecord::Map { pid, start, path } if pid == OF_KERNEL => self.module(start, path),
+            LogRecord::Map { pid, start, .. } if pid == OF_KERNEL => self.loaded(start),
             LogRecord::Map { pid, start, path } => self.map(time, pid, start, path),
             LogRecord::Exit { pid } if self.ended.insert(pid) => {
                 let exit = synthesized::exit(pid, self.trailer);
@@ -219,10 +223,28 @@ impl Records {
     }
 
     /// Writes a module that was loaded meanwhile.
-    fn module(&mut self, start: u64, path: &[u8]) {
+    fn loaded(&mut self, start: u64) {
         let files = kernel_files().unwrap_or_default();
-        if let Some(file) = files.iter().skip(1).find(|file| file.start == start) {
-            self.kernel_file(file, path);
+        if let Some(module) = files.iter().skip(1).find(|file| file.start == start) {
+            self.module(module);
+        }
+    }
+
+    /// Writes where a module is, and the code in its file.
+    fn module(&mut self, module: &KernelFile) {
+        let path = in_directory(&module.path);
+        let name = path.as_os_str().as_bytes();
+        self.kernel_file(module, name);
+        let code = ModuleCode::read(&path);
+        let code = code.iter().filter(|code| !code.functions.is_empty());
+        // One that is elsewhere tells that the file is another one than was loaded.
+        let placed: Option<Vec<_>> = code
+            .map(|code| Some((place_of(module, code)?, code)))
+            .collect();
+        for (start, code) in placed.into_iter().flatten() {
+            let (len, offset) = (code.len, code.offset);
+            let record = synthesized::kernel_module_code(start, len, offset, name, self.trailer);
+            self.out.extend(record);
         }
     }
 
@@ -254,46 +276,27 @@ pub(super) fn counter_id(event: usize) -> u64 {
     event as u64 + 1
 }
 
-/// Returns where the code of a program and of the interpreter that has started it were, as far as their files tell.
-fn loaded_files(program: &Program<'_>) -> Vec<MappedFile> {
-    let path = program.path;
-    let Some(file) = LoadedFile::read(&path_of(path)) else {
-        return Vec::new();
-    };
-    let interpreter = file.interpreter.as_ref();
-    let interpreter = interpreter.and_then(|path| Some((path, LoadedFile::read(path)?)));
-    let mut files = Vec::new();
-    let moved = match (&interpreter, program.moved) {
-        _ if file.is_fixed => Some(0),
-        (_, Some(moved)) => Some(moved),
-        // It was entered itself.
-        (None, None) => Some(program.address.wrapping_sub(file.entry)),
-        (Some(_), None) => None,
-    };
-    files.extend(moved.map(|moved| mapped(&file, moved, path)));
-    if let Some((path, file)) = interpreter {
-        let moved = match program.moved {
-            Some(_) => program.address,
-            None => program.address.wrapping_sub(file.entry),
-        };
-        files.push(mapped(&file, moved, path.as_os_str().as_bytes()));
-    }
-    files
+/// Returns the path of the kernel's file or a module's, which a loader may have named without the directory.
+fn in_directory(path: &[u8]) -> PathBuf {
+    Path::new(KERNELS).join(path_of(path))
 }
 
-/// Returns the code of a file that was mapped at an address.
-fn loaded_at(start: u64, path: &[u8]) -> Option<MappedFile> {
-    let file = LoadedFile::read(&path_of(path))?;
-    Some(mapped(&file, start.wrapping_sub(file.code.address), path))
-}
-
-fn mapped(file: &LoadedFile, moved: u64, path: &[u8]) -> MappedFile {
-    let start = file.code.address.wrapping_add(moved);
-    MappedFile::new(
-        start..start.saturating_add(file.code.len),
-        file.code.offset,
-        path,
-    )
+/// Returns where the kernel has put code of a module; `None` if one of its functions is not where the file has it, as it is another
+/// file than the one that was loaded.
+fn place_of(module: &KernelFile, code: &ModuleCode) -> Option<u64> {
+    /// The kernel goes through all symbols for each that it is asked for.
+    const ASKED: usize = 64;
+    let step = code.functions.len().div_ceil(ASKED).max(1);
+    let asked = code.functions.iter().step_by(step);
+    let mut places = asked.map(|(name, at)| {
+        let name = CString::new(name.as_str()).ok()?;
+        let address = kernel_symbol(module.id, &name).ok()?;
+        Some(address.wrapping_sub(*at))
+    });
+    let first = places.next()??;
+    let end = first.checked_add(code.len)?;
+    let is_inside = module.start <= first && end <= module.start.saturating_add(module.len);
+    (is_inside && places.all(|place| place == Some(first))).then_some(first)
 }
 
 /// Returns true unless a file was changed since the system was booted, and so may be of another kernel, or is not there.
@@ -304,6 +307,6 @@ fn is_older_than_the_kernel(path: &Path) -> bool {
     matches!((changed, booted), (Ok(changed), Some(booted)) if changed < booted)
 }
 
-fn path_of(bytes: &[u8]) -> PathBuf {
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     OsStr::from_bytes(bytes).into()
 }

@@ -19,6 +19,10 @@ const PARTS: u64 = 256;
 
 impl Loading {
     /// Returns the state before the first sample, for stacks by process name, file and function.
+    #[cfg_attr(
+        target_os = "freebsd",
+        allow(dead_code, reason = "no thread of this process is sampled there")
+    )]
     pub(crate) fn of_stacks(events: &[RecordedEvent], names: &[String]) -> Result<Self, Failure> {
         let options = Options::with_callers_of(Path::new(""));
         let selection = options.selection()?;
