@@ -8,6 +8,8 @@ use std::ptr;
 use libc::kinfo_vmentry;
 use nix::errno::Errno;
 
+use super::module::{Stat, fill};
+
 /// kldnext(2), kldstat(2) and kldsym(2) (`sys/syscall.h`).
 const KLDNEXT: c_int = 307;
 const KLDSTAT: c_int = 308;
@@ -130,6 +132,10 @@ struct FileStat {
     path: [u8; 1024],
 }
 
+impl Stat for FileStat {
+    const CALL: c_int = KLDSTAT;
+}
+
 /// Returns the kernel and its modules, as they were loaded: the kernel is the first.
 ///
 /// # Errors
@@ -147,12 +153,14 @@ pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
     };
     let mut id = 0;
     loop {
-        id = next_or_stat(KLDNEXT, id, &mut stat)?;
+        // SAFETY: kldnext(2) takes a number.
+        let next = unsafe { libc::syscall(KLDNEXT, id) };
+        id = Errno::result(next)?;
         if id == 0 {
             return Ok(files);
         }
-        match next_or_stat(KLDSTAT, id, &mut stat) {
-            Ok(_) => {}
+        match fill(id, &mut stat) {
+            Ok(()) => {}
             // It was unloaded meanwhile.
             Err(Errno::ENOENT) => continue,
             Err(errno) => return Err(errno),
@@ -165,13 +173,6 @@ pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
             path: path.unwrap_or_default().to_owned(),
         });
     }
-}
-
-/// Makes one of two system calls on a file of the kernel: kldnext(2), which takes its number alone, or kldstat(2).
-fn next_or_stat(call: c_int, id: c_int, stat: &mut FileStat) -> Result<c_int, Errno> {
-    // SAFETY: kldstat(2) writes as many bytes as `version` says, which is the size of the struct of integers and arrays; kldnext(2)
-    // does not look at it.
-    Errno::result(unsafe { libc::syscall(call, id, ptr::from_mut(stat)) })
 }
 
 /// `struct kld_sym_lookup` (`sys/linker.h`).

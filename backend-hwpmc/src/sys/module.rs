@@ -1,6 +1,7 @@
 //! The module and its system call.
 
 use std::ffi::{CStr, c_int};
+use std::ptr;
 
 use nix::errno::Errno;
 
@@ -10,6 +11,23 @@ use super::wire::{ModuleStat, Operation};
 const MODSTAT: c_int = 301;
 const MODFIND: c_int = 303;
 const NAME: &CStr = c"hwpmc";
+
+/// A struct in which the kernel describes a module, or a file of it, by its number: integers and arrays, the size first.
+pub(super) trait Stat {
+    /// The system call that fills it.
+    const CALL: c_int;
+}
+
+impl Stat for ModuleStat {
+    const CALL: c_int = MODSTAT;
+}
+
+/// Has the kernel fill a struct.
+pub(super) fn fill<S: Stat>(id: c_int, stat: &mut S) -> Result<(), Errno> {
+    // SAFETY: the call writes as many bytes as the struct's first field says, which is its size; any integers are valid in it.
+    let status = unsafe { libc::syscall(S::CALL, id, ptr::from_mut(stat)) };
+    Errno::result(status).map(drop)
+}
 
 /// The system call that the module has been given.
 #[derive(Debug)]
@@ -28,9 +46,7 @@ impl Call {
             id: 0,
             data: 0,
         };
-        // SAFETY: modstat(2) writes as many bytes as `version` says, which is the size of the struct of integers.
-        let status = unsafe { libc::syscall(MODSTAT, id, &raw mut stat) };
-        Errno::result(status)?;
+        fill(id, &mut stat)?;
         Ok(Self(stat.data as c_int))
     }
 

@@ -1,6 +1,7 @@
 //! The code of processes that have ended before the system was asked where it is: as their files and the driver's log tell it.
 
 use std::os::unix::ffi::OsStrExt;
+use std::sync::LazyLock;
 
 use nix::sys::resource::{Resource, getrlimit};
 use quipu_hwpmc::{MappedFile, Program, mapped_files};
@@ -57,10 +58,12 @@ fn mapped(file: &LoadedFile, moved: u64, path: &[u8]) -> MappedFile {
 fn moved_before(file: &LoadedFile, interpreter: u64) -> Option<u64> {
     let (_, most_data) = getrlimit(Resource::RLIMIT_DATA).ok()?;
     let moved = file.moved_before(interpreter, u64::try_from(most_data).ok()?)?;
-    (own_move() == Some(moved)).then_some(moved)
+    (*OWN_MOVE == Some(moved)).then_some(moved)
 }
 
-/// Returns the number by which the addresses of this program are moved.
+/// The number by which the addresses of this program are moved.
+static OWN_MOVE: LazyLock<Option<u64>> = LazyLock::new(own_move);
+
 fn own_move() -> Option<u64> {
     let path = std::env::current_exe().ok()?;
     let code = LoadedFile::read(&path)?.code;
