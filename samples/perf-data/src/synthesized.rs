@@ -267,20 +267,10 @@ pub fn kernel(start: u64, len: u64, reference: &[u8], address: u64, trailer: usi
     kernel_mapping(start, len, address, &path, trailer)
 }
 
-/// `PERF_RECORD_MMAP` of a kernel module, by its name in brackets or its path.
-pub fn kernel_module(start: u64, len: u64, name: &[u8], trailer: usize) -> Vec<u8> {
-    kernel_mapping(start, len, 0, name, trailer)
-}
-
-/// `PERF_RECORD_MMAP` of a section of a kernel module that begins at an offset in its file, as quipu records those of FreeBSD.
-pub fn kernel_module_code(
-    start: u64,
-    len: u64,
-    offset: u64,
-    path: &[u8],
-    trailer: usize,
-) -> Vec<u8> {
-    kernel_mapping(start, len, offset, path, trailer)
+/// `PERF_RECORD_MMAP` of a kernel module, by its name in brackets or its path; from an offset in its file other than 0 on it is the
+/// section of the file that begins there, as quipu records those of FreeBSD.
+pub fn kernel_module(start: u64, len: u64, offset: u64, name: &[u8], trailer: usize) -> Vec<u8> {
+    kernel_mapping(start, len, offset, name, trailer)
 }
 
 /// `PERF_RECORD_KSYMBOL`: a BPF program, or a trampoline of such, is in the kernel's memory.

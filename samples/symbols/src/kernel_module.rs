@@ -137,7 +137,7 @@ mod tests {
             len,
             functions: vec![(name.to_owned(), at)],
         };
-        // Which one is meant by `twice` nobody can say.
+        // A symbol `twice` is in both sections, and would place neither.
         assert_eq!(
             ModuleCode::read(file.path()),
             [

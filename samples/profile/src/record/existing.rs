@@ -65,6 +65,7 @@ impl Existing {
             self.out.extend(synthesized::kernel_module(
                 start,
                 len,
+                0,
                 name.as_bytes(),
                 trailer,
             ));

@@ -50,7 +50,7 @@ fn addresses_are_of_modules_programs_and_guests_as_the_file_says() {
     let module = b"/lib/modules/6.1/kernel/arch/x86/kvm/kvm-intel.ko";
     let records = [
         synthesized::kernel(START, 0x10_0000, b"_text", START, TRAILER),
-        synthesized::kernel_module(MODULE, 0x1000, module, TRAILER),
+        synthesized::kernel_module(MODULE, 0x1000, 0, module, TRAILER),
         sample(10, KERNEL, START + 8),
         sample(11, KERNEL, MODULE + 8),
         // Before the program came, after it, and an address of user mode, as precise events have.

@@ -243,14 +243,14 @@ impl Records {
             .collect();
         for (start, code) in placed.into_iter().flatten() {
             let (len, offset) = (code.len, code.offset);
-            let record = synthesized::kernel_module_code(start, len, offset, name, self.trailer);
+            let record = synthesized::kernel_module(start, len, offset, name, self.trailer);
             self.out.extend(record);
         }
     }
 
     /// Writes where the kernel or a module is, under the name of its file or one in brackets.
     fn kernel_file(&mut self, file: &KernelFile, name: &[u8]) {
-        let record = synthesized::kernel_module(file.start, file.len, name, self.trailer);
+        let record = synthesized::kernel_module(file.start, file.len, 0, name, self.trailer);
         self.out.extend(record);
     }
 
