@@ -25,7 +25,7 @@ pub(crate) const MOST_FRAMES: usize = 256;
 ///
 /// let mut symbolizer = Symbolizer::new().keeping();
 /// symbolizer.resolve(&Processes::new(), AddressOwner::Process(1), 0x1000, &mut Vec::new());
-/// let bytes = symbolizer.take_kept().to_bytes();
+/// let bytes = symbolizer.take_kept().to_bytes().expect("few names");
 /// assert!(KeptNames::read(&bytes).is_some_and(|kept| kept.is_empty()));
 /// ```
 #[derive(Debug, Default)]
@@ -159,6 +159,12 @@ impl KeptNames {
         tables.map(BTreeMap::len).sum()
     }
 
+    /// Returns true if there are so many that no others are kept.
+    pub fn is_full(&self) -> bool {
+        // Frames and symbols are fewer than addresses, but not by much.
+        self.frames.all.len() + self.symbols.all.len() >= MOST
+    }
+
     /// Returns true if there are rules for unwinding.
     pub fn has_rules(&self) -> bool {
         !self.rules.all.is_empty()
@@ -257,9 +263,7 @@ impl KeptNames {
             return;
         };
         let is_named = functions.iter().any(|function| function.name.is_some());
-        // Frames and symbols are fewer than addresses, but not by much.
-        let is_full = self.frames.all.len() + self.symbols.all.len() >= MOST;
-        if !is_named || is_full || functions.len() > MOST_FRAMES {
+        if !is_named || self.is_full() || functions.len() > MOST_FRAMES {
             return;
         }
         let name = outermost.name.clone();

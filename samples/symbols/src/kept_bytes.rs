@@ -15,16 +15,18 @@ use crate::packed::{self, Input, Output};
 
 /// The version of the form.
 const VERSION: u8 = 2;
-/// No more is decompressed.
+/// No more is written, or decompressed.
 const LONGEST: usize = 64 << 20;
 
 /// The doubts by their numbers.
 const DOUBTS: [Doubt; 3] = [Doubt::OtherDevice, Doubt::Changed, Doubt::OtherMachine];
 
 impl KeptNames {
-    /// Returns them as bytes, which [`read`](Self::read) reads.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        packed::compress(&Renumbered::of(self).columns(), vec![VERSION])
+    /// Returns them as bytes, which [`read`](Self::read) reads; `None` if there are more than it takes: 64 MiB before they
+    /// are compressed.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let columns = Renumbered::of(self).columns();
+        (columns.len() <= LONGEST).then(|| packed::compress(&columns, vec![VERSION]))
     }
 
     /// Reads names that were kept; `None` if the bytes make no sense.
@@ -473,7 +475,7 @@ mod tests {
 
     #[test]
     fn names_come_back_by_the_code_and_the_address() {
-        let mut names = KeptNames::read(&names().to_bytes()).expect("good");
+        let mut names = KeptNames::read(&names().to_bytes().expect("few")).expect("good");
         let files = [file(1), file(2)];
         for (of, address, functions) in noted(&files) {
             assert_eq!(
@@ -506,6 +508,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_is_read() {
+        // So regular that it is compressed to almost nothing.
+        let mut names = KeptNames::default();
+        for at in 0..20_000 {
+            let offset = at % 16;
+            names.note(CodeOf::Kernel, at, &[function("f", Some(offset), None)]);
+        }
+        let bytes = names.to_bytes().expect("few");
+        let read = KeptNames::read(&bytes).map(|read| read.len());
+        assert_eq!(read, Some(20_000));
+        // More than is read is not written.
+        let long = "f".repeat(LONGEST);
+        names.note(CodeOf::Kernel, 20_000, &[function(&long, Some(0), None)]);
+        assert_eq!(names.to_bytes(), None);
+    }
+
+    #[test]
     fn what_has_no_name_is_not_kept() {
         let mut names = KeptNames::default();
         names.note(CodeOf::Kernel, 1, &[function("", Some(0), None)]);
@@ -515,7 +534,7 @@ mod tests {
 
     #[test]
     fn bytes_that_make_no_sense_are_refused() {
-        let bytes = names().to_bytes();
+        let bytes = names().to_bytes().expect("few");
         for len in 0..bytes.len() {
             assert!(KeptNames::read(&bytes[..len]).is_none(), "{len}");
         }
@@ -548,7 +567,7 @@ mod tests {
             .chain([function("g", Some(0), None)])
             .collect();
         names.note(CodeOf::Kernel, 1, &functions);
-        let deep = names.to_bytes();
+        let deep = names.to_bytes().expect("few");
         let mut read = KeptNames::read(&deep).expect("good");
         let all = found(&mut read, CodeOf::Kernel, 1, true).expect("kept");
         assert_eq!(all.len(), MOST_FRAMES);

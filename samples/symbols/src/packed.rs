@@ -8,11 +8,12 @@ use lzma_rust2::{DICT_SIZE_MIN, XzOptions, XzReader, XzWriter};
 const PRESET: u32 = 3;
 /// Memory in KiB that decompressing may take: presets up to this one ask for 4 MiB.
 const MOST_MEMORY: u32 = 16 << 10;
-/// Compressed bytes are more than one in so many.
+/// Compressed bytes are at least one in so many, so that a small file cannot ask for much memory.
 const MOST_COMPRESSED: usize = 64;
 
 /// Appends bytes, compressed by xz, to others.
 pub(crate) fn compress(bytes: &[u8], to: Vec<u8>) -> Vec<u8> {
+    let least = to.len() + bytes.len().div_ceil(MOST_COMPRESSED);
     let mut options = XzOptions::with_preset(PRESET);
     // Both sides take memory for that.
     let window = &mut options.lzma_options.dict_size;
@@ -23,7 +24,10 @@ pub(crate) fn compress(bytes: &[u8], to: Vec<u8>) -> Vec<u8> {
         out.finish()
     });
     // Memory is always written to.
-    written.unwrap_or_default()
+    let mut compressed = written.unwrap_or_default();
+    // What is more regular than a reader takes is padded, as xz allows it.
+    compressed.resize(least.max(compressed.len()), 0);
+    compressed
 }
 
 /// Decompresses bytes; `None` if they make no sense, or are more than `longest` then.
@@ -155,7 +159,7 @@ mod tests {
     fn what_is_compressed_comes_back_whole_or_not() {
         let numbers = (0..300_u32).map(|n| n.wrapping_mul(0x9e37_79b1) >> 20);
         let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
-        for bytes in [&bytes[..], &bytes[..5], &[]] {
+        for bytes in [&bytes[..], &bytes[..5], &[], &[9; 1 << 13]] {
             let compressed = compress(bytes, vec![7]);
             let (first, compressed) = compressed.split_first().expect("not empty");
             assert_eq!(
@@ -174,7 +178,9 @@ mod tests {
 
     #[test]
     fn little_that_is_decompressed_to_much_is_refused() {
-        let bomb = compress(&vec![0; 32 << 20], Vec::new());
+        let mut bomb = compress(&vec![0; 32 << 20], Vec::new());
+        let end = bomb.iter().rposition(|byte| *byte != 0).expect("a footer");
+        bomb.truncate(end + 1);
         let allocated = allocation_counter::measure(|| {
             assert_eq!(decompress(&bomb, 64 << 20), None);
         });

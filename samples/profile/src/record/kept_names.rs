@@ -67,11 +67,10 @@ pub(super) fn keep(
         Found::Names(names) => {
             write(path, &names.bytes).map_err(|e| e.to_string())?;
             let (addresses, len) = (names.addresses, names.bytes.len() as u64);
-            Ok(match names.is_whole {
-                true => Kept::InFile(addresses, len),
-                false => Kept::Not(format!(
-                    "names of {addresses} addresses are kept, and not all: that takes longer than {} s",
-                    LONGEST.as_secs()
+            Ok(match names.not_all {
+                None => Kept::InFile(addresses, len),
+                Some(why) => Kept::Not(format!(
+                    "names of {addresses} addresses are kept, and not all: {why}"
                 )),
             })
         }
@@ -100,7 +99,8 @@ enum Found {
 struct Names {
     bytes: Vec<u8>,
     addresses: usize,
-    is_whole: bool,
+    /// Why these are not all.
+    not_all: Option<String>,
 }
 
 /// Looks up what the samples of a file hit.
@@ -132,10 +132,15 @@ fn found(path: &Path, place: NamesIn, copies: &Copies) -> Result<Found, String> 
     let (mut replay, hits) = input.replay(begin).map_err(|e| e.to_string())?;
     let kept = replay.symbolizer.take_kept();
     let has_any = !kept.is_empty() || kept.has_rules();
+    let not_all = match hits.is_over {
+        true => Some(format!("that takes longer than {} s", LONGEST.as_secs())),
+        false => kept.is_full().then(|| "there are too many".to_owned()),
+    };
+    let bytes = has_any.then(|| kept.to_bytes().ok_or("there are too many"));
     Ok(Found::Names(Names {
-        bytes: if has_any { kept.to_bytes() } else { Vec::new() },
+        bytes: bytes.transpose()?.unwrap_or_default(),
         addresses: kept.len(),
-        is_whole: !hits.is_over,
+        not_all,
     }))
 }
 
