@@ -115,14 +115,22 @@ impl<'a> Input<'a> {
         Some(text)
     }
 
-    /// Takes numbers that were written as their distances.
-    pub(crate) fn distances(&mut self, count: usize) -> Option<Vec<u64>> {
+    /// Takes numbers that were written as their distances. They are taken apart one after the other: there may be millions.
+    pub(crate) fn distances(
+        &mut self,
+        count: usize,
+    ) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
+        let mut numbers = Input(self.0);
+        for _ in 0..count {
+            self.number()?;
+        }
         let mut before = 0_u64;
-        let numbers = (0..count).map(|_| {
-            before = before.wrapping_add(self.signed()?.cast_unsigned());
-            Some(before)
-        });
-        numbers.collect()
+        Some((0..count).map(move |_| {
+            // All are there, as was seen above.
+            let distance = numbers.signed().unwrap_or_default();
+            before = before.wrapping_add(distance.cast_unsigned());
+            before
+        }))
     }
 }
 
@@ -149,8 +157,8 @@ mod tests {
         }
         assert_eq!(input.text(), Some(&b"text"[..]));
         assert_eq!(
-            input.distances(numbers.len()).as_deref(),
-            Some(&numbers[..])
+            input.distances(numbers.len()).map(Vec::from_iter),
+            Some(numbers.to_vec())
         );
         assert_eq!(input.number(), None);
     }
@@ -194,6 +202,6 @@ mod tests {
         assert_eq!(Input(&[3, 1, 2]).text(), None);
         assert_eq!(Input(&[3, 1, 2]).count(), None);
         assert_eq!(Input(&[0x80, 2]).small::<u8>(), None);
-        assert_eq!(Input(&[2, 2]).distances(3), None);
+        assert!(Input(&[2, 2]).distances(3).is_none());
     }
 }
