@@ -125,7 +125,7 @@ impl CallFrames {
             _ => Vendor::Default,
         };
         let bytes = |name| {
-            let content = section::named(&file, name)?;
+            let content = section::named(&file, name).ok().flatten()?;
             (!content.is_empty()).then(|| Bytes::new(content, LittleEndian))
         };
         let eh_frame = bytes(".eh_frame").map(|bytes| {

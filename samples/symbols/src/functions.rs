@@ -16,7 +16,7 @@ use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, SectionIndex};
 
 use crate::go;
-use crate::section::{self, MOST_COMPRESSED};
+use crate::section;
 use crate::table::{Extent, SymbolTable, TableBuilder};
 
 /// No symbol table is longer than this; a file that says so is not what it seems.
@@ -222,9 +222,7 @@ where
 
 /// Decompresses the ELF file of symbols that GDB calls MiniDebugInfo.
 fn decompressed(xz: &[u8]) -> Option<Vec<u8>> {
-    let most = (xz.len() as u64)
-        .saturating_mul(MOST_COMPRESSED)
-        .min(LONGEST_TABLE);
+    let most = section::longest_of(xz).min(LONGEST_TABLE);
     let mut elf = Vec::new();
     let reader = XzReader::new_mem_limit(xz, false, MOST_MEMORY);
     reader.take(most + 1).read_to_end(&mut elf).ok()?;

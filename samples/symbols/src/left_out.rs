@@ -27,6 +27,11 @@ pub enum LeftOut {
         /// Most that is read.
         longest: u64,
     },
+    /// A section of debug information that cannot be decompressed, or is compressed so well that it is not what it seems.
+    Section {
+        /// The section.
+        name: &'static str,
+    },
     /// Debug information in which inlined functions nest deeper than this: they are not read, source lines are.
     TooDeep {
         /// Most that is read.
@@ -41,6 +46,10 @@ impl Display for LeftOut {
             Self::OfAnotherUser { uid } => write!(
                 f,
                 "it belongs to user {uid}, who is neither root nor the user of this process"
+            ),
+            Self::Section { name } => write!(
+                f,
+                "its section {name} cannot be read, so source lines or inlined functions are missing"
             ),
             Self::TooDeep { deepest } => write!(
                 f,

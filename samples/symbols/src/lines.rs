@@ -36,6 +36,8 @@ pub(crate) struct Line {
 pub(crate) struct Lines {
     dwarf: Arc<Dwarf<Section>>,
     depths: InlineDepths,
+    /// A section that could not be read.
+    unreadable: Option<&'static str>,
     /// True if inlined functions were left out because they nest too deep.
     left_out: Cell<bool>,
     context: Context<Section>,
@@ -47,7 +49,7 @@ impl Lines {
     /// That of a file, or of the file where it lies apart.
     pub(crate) fn open(path: &Path, debug_file: Option<&Path>) -> Option<Self> {
         let mut places = [Some(path), debug_file].into_iter().flatten();
-        let dwarf = places.find_map(whole)?;
+        let (dwarf, unreadable) = places.find_map(whole)?;
         let package = [Some(path), debug_file].into_iter().flatten();
         let package = package.map(package_of).find_map(|path| {
             let empty = Section::new(Arc::from([]), RunTimeEndian::Little);
@@ -55,9 +57,11 @@ impl Lines {
                 DwarfPackage::load(|id| Ok(section(id.dwo_name())), empty)
             })
         });
+        let (package, unreadable_apart) = package.unzip();
         let dwarf = Arc::new(dwarf);
         Some(Self {
             depths: InlineDepths::new(&dwarf),
+            unreadable: unreadable.or(unreadable_apart.flatten()),
             left_out: Cell::new(false),
             context: Context::from_arc_dwarf(dwarf.clone()).ok()?,
             dwarf,
@@ -115,9 +119,11 @@ impl Lines {
 
     /// Returns why some of it was left out, if that was so.
     pub(crate) fn left_out(&self) -> Option<LeftOut> {
-        self.left_out.get().then_some(LeftOut::TooDeep {
+        let unreadable = self.unreadable.map(|name| LeftOut::Section { name });
+        let too_deep = || LeftOut::TooDeep {
             deepest: inline_depth::DEEPEST,
-        })
+        };
+        unreadable.or_else(|| self.left_out.get().then(too_deep))
     }
 
     /// Returns the debug information of a unit that lies apart (DWARF 5, section 7.3.2): in the package, or in a file of
@@ -130,7 +136,7 @@ impl Lines {
         let apart = in_package.or_else(|| {
             let directory = path(load.comp_dir.as_ref()).unwrap_or_default();
             let place = directory.join(path(load.path.as_ref())?);
-            let mut dwarf = sections(&place, |section| {
+            let (mut dwarf, _) = sections(&place, |section| {
                 Dwarf::load(|id| Ok(section(id.dwo_name())))
             })?;
             let header = dwarf.units().next().ok()??;
@@ -149,21 +155,25 @@ impl Lines {
     }
 }
 
-/// Returns the debug information that a file holds, with what it shares with other files (dwz(1)).
-fn whole(path: &Path) -> Option<Dwarf<Section>> {
+/// Returns the debug information that a file holds, with what it shares with other files (dwz(1)), and a section that could not
+/// be read.
+fn whole(path: &Path) -> Option<(Dwarf<Section>, Option<&'static str>)> {
     let load = |path: &Path| {
         sections(path, |section| {
             Dwarf::load(|id| Ok(section(Some(id.name()))))
         })
     };
-    let mut dwarf = load(path)?;
-    dwarf.units().next().ok()??;
+    let (mut dwarf, mut unreadable) = load(path)?;
+    if unreadable.is_none() {
+        dwarf.units().next().ok()??;
+    }
     // Those of a unit are asked for more than once.
     dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
-    if let Some(shared) = shared_by(path).and_then(|path| load(&path)) {
+    if let Some((shared, unreadable_too)) = shared_by(path).and_then(|path| load(&path)) {
         dwarf.set_sup(shared);
+        unreadable = unreadable.or(unreadable_too);
     }
-    Some(dwarf)
+    Some((dwarf, unreadable))
 }
 
 /// Returns the path of the file that a file shares debug information with (`.gnu_debugaltlink`).
@@ -176,22 +186,31 @@ fn shared_by(path: &Path) -> Option<PathBuf> {
     places.find(|place| build_id_of(place).as_deref() == Some(id))
 }
 
-/// Has what a file holds read from its sections, which are empty where the file has none of that name.
+/// Has what a file holds read from its sections, which are empty where the file has none of that name, and returns the name of
+/// one that could not be read beside it.
 fn sections<T>(
     path: &Path,
     read: impl FnOnce(&dyn Fn(Option<&'static str>) -> Section) -> Result<T, gimli::Error>,
-) -> Option<T> {
+) -> Option<(T, Option<&'static str>)> {
     let cache = ReadCache::new(input_file(path).ok()??);
     let file = object::File::parse(&cache).ok()?;
     let endian = match file.is_little_endian() {
         true => RunTimeEndian::Little,
         false => RunTimeEndian::Big,
     };
-    let section = |name: Option<&str>| {
-        let content = name.and_then(|name| section::named(&file, name));
+    let unreadable = Cell::new(None);
+    let section = |name: Option<&'static str>| {
+        let content = name.and_then(|name| {
+            let content = section::named(&file, name);
+            content.unwrap_or_else(|section::Unreadable| {
+                unreadable.set(Some(name));
+                None
+            })
+        });
         Section::new(content.unwrap_or_default(), endian)
     };
-    read(&section).ok()
+    let read = read(&section).ok()?;
+    Some((read, unreadable.get()))
 }
 
 /// Returns the path of the package of a file.

@@ -13,21 +13,36 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// No section is longer than this.
 const LONGEST_SECTION: u64 = 4 << 30;
-/// Sections are compressed to a tenth of their length at best. One that claims to be so many times as
-/// long as in the file is not what it seems.
-pub(crate) const MOST_COMPRESSED: u64 = 64;
+/// Sections up to this length are read however well they are compressed: the line table of code that a program wrote may be
+/// compressed to a thousandth.
+const ALWAYS_READ: u64 = 16 << 20;
+/// A longer one that claims to be so many times as long as in the file is not what it seems.
+const MOST_COMPRESSED: u64 = 64;
 /// No linker writes Zstandard frames of a larger window, as binary logarithm (RFC 8878 recommends that
 /// decoders take as much). A decoder keeps as much in memory.
 const LARGEST_WINDOW: u8 = 23;
 
-/// Returns the content of a section of this name, decompressed where it is compressed. Before ELF had compressed sections,
-/// `.debug_info` was `.zdebug_info` then.
-pub(crate) fn named<'a>(file: &File<'a, impl ReadRef<'a>>, name: &str) -> Option<Arc<[u8]>> {
-    if let Some(section) = file.section_by_name(name) {
-        return content(&section);
-    }
-    let name = format!(".z{}", name.strip_prefix('.')?);
-    content(&file.section_by_name(&name)?)
+/// A section that is there and cannot be read: it is malformed, too long or compressed too well.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// Returns the content of a section of this name, decompressed where it is compressed; `None` if there is none. Before ELF had
+/// compressed sections, `.debug_info` was `.zdebug_info` then.
+pub(crate) fn named<'a>(
+    file: &File<'a, impl ReadRef<'a>>,
+    name: &str,
+) -> Result<Option<Arc<[u8]>>, Unreadable> {
+    let before = name.strip_prefix('.').map(|name| format!(".z{name}"));
+    let section = file.section_by_name(name);
+    let section = section.or_else(|| file.section_by_name(&before?));
+    let content = section.map(|section| content(&section).ok_or(Unreadable));
+    content.transpose()
+}
+
+/// Returns the length up to which so many compressed bytes are decompressed.
+pub(crate) fn longest_of(compressed: &[u8]) -> u64 {
+    let len = compressed.len() as u64;
+    len.saturating_mul(MOST_COMPRESSED).max(ALWAYS_READ)
 }
 
 fn content<'a>(section: &impl ObjectSection<'a>) -> Option<Arc<[u8]>> {
@@ -72,8 +87,7 @@ where
 fn decompressed(section: &CompressedData<'_>) -> Option<Vec<u8>> {
     let mut input = section.data;
     let len = section.uncompressed_size;
-    let most = (input.len() as u64).saturating_mul(MOST_COMPRESSED);
-    if len > most.min(LONGEST_SECTION) {
+    if len > longest_of(input).min(LONGEST_SECTION) {
         return None;
     }
     let (expected, mut content) = (usize::try_from(len).ok()?, Vec::new());
@@ -149,6 +163,24 @@ mod tests {
             }
             let half = &data[..data.len() / 2];
             assert_eq!(decompress(format, half, TEXT.len()), None, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn short_sections_may_be_compressed_to_anything() {
+        let compressed = |len| {
+            let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+            zlib.write_all(&vec![7; len]).expect("to memory");
+            zlib.finish().expect("to memory")
+        };
+        for (len, is_read) in [
+            (100_000, true),
+            (ALWAYS_READ, true),
+            (ALWAYS_READ + 1, false),
+        ] {
+            let len = len as usize;
+            let read = decompress(CompressionFormat::Zlib, &compressed(len), len);
+            assert_eq!(read.map(|read| read.len()), is_read.then_some(len));
         }
     }
 

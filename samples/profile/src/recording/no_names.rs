@@ -149,7 +149,7 @@ impl Replay {
 /// Returns the sentence on a file of which something was left out.
 pub(crate) fn note_on_left_out(file: &str, why: &LeftOut) -> String {
     match why {
-        LeftOut::TooDeep { .. } => format!("{file}: {why}"),
+        LeftOut::Section { .. } | LeftOut::TooDeep { .. } => format!("{file}: {why}"),
         LeftOut::OfAnotherUser { .. } => {
             format!("{file}: {why}, so its functions have no names; -f reads it all the same")
         }

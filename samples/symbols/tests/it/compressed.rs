@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use object::read::{CompressionFormat, Object, ObjectSection};
-use quipu_symbols::{AddressOwner, Mapped, Processes, Symbolizer};
+use object::read::{CompressionFormat, Object, ObjectSection, ObjectSymbol};
+use quipu_symbols::{AddressOwner, CodeFile, Mapped, Processes, Symbolizer};
 
 use crate::built::Built;
 
@@ -144,4 +144,40 @@ fn sections_that_claim_too_much_are_passed_over() {
     }
     std::fs::write(&library, &bytes).expect("writable");
     assert_eq!(inlined(&library), None);
+    let file = CodeFile::open(&library, None).expect("an ELF file");
+    let said = file.left_out().expect("the section is named").to_string();
+    assert!(
+        said.starts_with("its section .debug_") && said.contains("cannot be read"),
+        "{said}"
+    );
+}
+
+/// A program that a program wrote: its line table is compressed to less than a hundredth of its length.
+#[test]
+fn lines_of_very_regular_code_are_found() {
+    const TEST: &str = "lines_of_very_regular_code_are_found";
+    let source: String = (0..2000)
+        .map(|i| format!("int f{i}(int x) {{ if (x) return x + 1; return x * 3; }}\n"))
+        .collect();
+    for compression in ["-gz=zlib", "-gz=zstd"] {
+        let Some(built) = Built::library(TEST, &source, &["-g", compression]) else {
+            continue;
+        };
+        let library = built.path("a.so");
+        let bytes = std::fs::read(&library).expect("readable");
+        let file = object::File::parse(&*bytes).expect("an ELF file");
+        let lines = file.section_by_name(".debug_line").expect("it has lines");
+        let range = lines.compressed_file_range().expect("it makes sense");
+        if range.format == CompressionFormat::None {
+            eprintln!("SKIP {TEST}: the compiler does not know {compression}");
+            continue;
+        }
+        assert!(range.uncompressed_size > 100 * range.compressed_size);
+        let symbols = file.symbols().filter(|symbol| symbol.name() == Ok("f1234"));
+        let start = symbols.map(|symbol| symbol.address()).next();
+        let mut code = CodeFile::open(&library, None).expect("an ELF file");
+        let source = code.source_at(start.expect("the function"));
+        assert_eq!(source.map(|(_, line)| line), Some(1235), "{compression}");
+        assert!(code.left_out().is_none());
+    }
 }
