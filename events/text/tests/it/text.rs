@@ -437,6 +437,10 @@ fn malformed_text_is_refused_at_its_character() {
         ("NAME:", 6, "no modifier"),
         ("NAME:uu", 7, "'u' for the second time"),
         ("r01c0:z", 7, "'z' is no modifier"),
+        ("perf::FAULTS:z", 14, "'z' is no modifier"),
+        ("perf_raw::r1c0:z", 16, "'z' is no modifier"),
+        ("perf::sched:sched_switch:z", 26, "'z' is no modifier"),
+        ("perf::NOTHING", 7, "has no event NOTHING"),
         ("r10000000000000000", 1, "more than 64 bits"),
         ("42", 1, "found a number"),
         ("0x1c0", 1, "found a number"),
@@ -560,4 +564,32 @@ fn levels_may_stand_in_the_middle_of_a_name() {
     let quoted = spec("'EVENT:u:c=1'");
     assert_eq!(quoted.event, Event::Named("EVENT:u:c=1".into()));
     assert_eq!(quoted.to_string(), "'EVENT:u:c=1'");
+}
+
+#[test]
+fn each_cache_event_is_described() {
+    let described = |text: &str| describe(&event(text));
+    for (text, description) in [
+        ("L1-dcache-loads", "level 1 data cache: loads"),
+        (
+            "L1-icache-load-misses",
+            "level 1 instruction cache: loads that miss",
+        ),
+        ("LLC-stores", "last level cache: stores"),
+        ("dTLB-prefetch-misses", "data TLB: prefetches that miss"),
+        ("iTLB-loads", "instruction TLB: loads"),
+        (
+            "branch-load-misses",
+            "branch prediction unit: loads that miss",
+        ),
+        ("node-loads", "local memory node: loads"),
+    ] {
+        assert_eq!(described(text).as_deref(), Some(description));
+    }
+    for other in ["r1c0", "INST_RETIRED", "sched:sched_switch", "mem:0x10"] {
+        assert_eq!(described(other), None);
+    }
+    for known in generalized() {
+        assert!(describe(&known.event).is_some(), "{}", known.name);
+    }
 }

@@ -314,3 +314,28 @@ fn patterns_stand_for_tracepoints() {
         Event::Named("nosuch:*".into())
     );
 }
+
+#[test]
+fn modifiers_are_added_behind_each_other() {
+    let member = |text: &'static str| {
+        parse(text, &Names::default())
+            .expect(text)
+            .remove(0)
+            .members
+            .remove(0)
+    };
+    for (text, added, expected) in [
+        ("cycles:u", &["k", "p"][..], "cycles:ukp"),
+        ("L2_LD:u:I", &["k", "p", "G"], "L2_LD:ukpG:I"),
+        ("cycles", &["", "u", "", "k"], "cycles:uk"),
+        // What cannot stand together is shown as the event itself, and stays so.
+        ("cycles:-k", &["u", "p"], "cycles:uh"),
+        ("cycles:u", &["u"], "cycles:u"),
+        ("cycles:p", &["p"], "cycles:pp"),
+    ] {
+        let member = member(text);
+        let mut label = member.label();
+        added.iter().for_each(|more| label.add(more, &member.spec));
+        assert_eq!(label.to_string(), expected, "{text} and {added:?}");
+    }
+}
