@@ -8,7 +8,7 @@ use std::ptr;
 use libc::kinfo_vmentry;
 use nix::errno::Errno;
 
-use super::module::{Stat, fill};
+use super::module::{Stat, stat};
 
 /// kldnext(2), kldstat(2) and kldsym(2) (`sys/syscall.h`).
 const KLDNEXT: c_int = 307;
@@ -134,6 +134,15 @@ struct FileStat {
 
 impl Stat for FileStat {
     const CALL: c_int = KLDSTAT;
+    const EMPTY: Self = Self {
+        version: size_of::<Self>() as c_int,
+        name: [0; 1024],
+        references: 0,
+        id: 0,
+        address: 0,
+        len: 0,
+        path: [0; 1024],
+    };
 }
 
 /// Returns the kernel and its modules, as they were loaded: the kernel is the first.
@@ -142,15 +151,6 @@ impl Stat for FileStat {
 /// The errno of the call.
 pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
     let mut files = Vec::new();
-    let mut stat = FileStat {
-        version: size_of::<FileStat>() as c_int,
-        name: [0; 1024],
-        references: 0,
-        id: 0,
-        address: 0,
-        len: 0,
-        path: [0; 1024],
-    };
     let mut id = 0;
     loop {
         // SAFETY: kldnext(2) takes a number.
@@ -159,17 +159,16 @@ pub fn kernel_files() -> Result<Vec<KernelFile>, Errno> {
         if id == 0 {
             return Ok(files);
         }
-        match fill(id, &mut stat) {
-            Ok(()) => {}
+        let file: FileStat = match stat(id) {
             // It was unloaded meanwhile.
             Err(Errno::ENOENT) => continue,
-            Err(errno) => return Err(errno),
-        }
-        let path = stat.path.split(|byte| *byte == 0).next();
+            file => file?,
+        };
+        let path = file.path.split(|byte| *byte == 0).next();
         files.push(KernelFile {
             id,
-            start: stat.address as u64,
-            len: stat.len as u64,
+            start: file.address as u64,
+            len: file.len as u64,
             path: path.unwrap_or_default().to_owned(),
         });
     }

@@ -16,17 +16,28 @@ const NAME: &CStr = c"hwpmc";
 pub(super) trait Stat {
     /// The system call that fills it.
     const CALL: c_int;
+    /// Its size, and zeros.
+    const EMPTY: Self;
 }
 
 impl Stat for ModuleStat {
     const CALL: c_int = MODSTAT;
+    const EMPTY: Self = Self {
+        version: size_of::<Self>() as c_int,
+        name: [0; 32],
+        references: 0,
+        id: 0,
+        data: 0,
+    };
 }
 
-/// Has the kernel fill a struct.
-pub(super) fn fill<S: Stat>(id: c_int, stat: &mut S) -> Result<(), Errno> {
+/// Returns what the kernel says of a module or file.
+pub(super) fn stat<S: Stat>(id: c_int) -> Result<S, Errno> {
+    // The kernel overwrites the size, too: each call needs a new one.
+    let mut stat = S::EMPTY;
     // SAFETY: the call writes as many bytes as the struct's first field says, which is its size; any integers are valid in it.
-    let status = unsafe { libc::syscall(S::CALL, id, ptr::from_mut(stat)) };
-    Errno::result(status).map(drop)
+    let status = unsafe { libc::syscall(S::CALL, id, ptr::from_mut(&mut stat)) };
+    Errno::result(status).map(|_| stat)
 }
 
 /// The system call that the module has been given.
@@ -39,15 +50,8 @@ impl Call {
         // SAFETY: modfind(2) reads a string that ends in NUL.
         let id = unsafe { libc::syscall(MODFIND, NAME.as_ptr()) };
         let id = Errno::result(id)?;
-        let mut stat = ModuleStat {
-            version: size_of::<ModuleStat>() as c_int,
-            name: [0; 32],
-            references: 0,
-            id: 0,
-            data: 0,
-        };
-        fill(id, &mut stat)?;
-        Ok(Self(stat.data as c_int))
+        let found: ModuleStat = stat(id)?;
+        Ok(Self(found.data as c_int))
     }
 
     /// Makes a call.

@@ -259,6 +259,10 @@ impl Recording<'_> {
         if lost > 0 {
             say(options.quiet, NO_ROOM);
         }
+        if let Some(why) = self.samples.records.no_kernel {
+            let why = format!("the kernel and its modules have no names: kldstat: {why}");
+            say(options.quiet, &why);
+        }
         if is_file
             && plan.spec.call_chains
             && let Some(note) = cut_chains::note(path)

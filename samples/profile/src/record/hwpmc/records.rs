@@ -40,6 +40,8 @@ pub(super) struct Records {
     named: HashMap<i32, HashSet<i32>>,
     ended: HashSet<i32>,
     files: HashMap<Vec<u8>, FileIdentity>,
+    /// Why it is not known where the kernel and its modules are.
+    pub(super) no_kernel: Option<&'static str>,
     /// The records that are to be written.
     pub(super) out: Vec<u8>,
     /// The number of samples of each event.
@@ -59,11 +61,15 @@ impl Records {
             named: HashMap::new(),
             ended: HashSet::new(),
             files: HashMap::new(),
+            no_kernel: None,
             out: Vec::new(),
             samples: vec![0; events],
             times: None,
         };
-        let files = kernel_files().unwrap_or_default();
+        let files = kernel_files().unwrap_or_else(|errno| {
+            records.no_kernel = Some(errno.desc());
+            Vec::new()
+        });
         if let Some((kernel, modules)) = files.split_first() {
             let path = in_directory(&kernel.path);
             // A kernel that was rebuilt since has other addresses in its file.
