@@ -1,7 +1,6 @@
 //! The module and its system call.
 
 use std::ffi::{CStr, c_int};
-use std::ptr;
 
 use nix::errno::Errno;
 
@@ -36,7 +35,7 @@ pub(super) fn stat<S: Stat>(id: c_int) -> Result<S, Errno> {
     // The kernel overwrites the size, too: each call needs a new one.
     let mut stat = S::EMPTY;
     // SAFETY: the call writes as many bytes as the struct's first field says, which is its size; any integers are valid in it.
-    let status = unsafe { libc::syscall(S::CALL, id, ptr::from_mut(&mut stat)) };
+    let status = unsafe { libc::syscall(S::CALL, id, &raw mut stat) };
     Errno::result(status).map(|_| stat)
 }
 

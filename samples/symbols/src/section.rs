@@ -32,9 +32,9 @@ pub(crate) fn named<'a>(
     file: &File<'a, impl ReadRef<'a>>,
     name: &str,
 ) -> Result<Option<Arc<[u8]>>, Unreadable> {
-    let before = name.strip_prefix('.').map(|name| format!(".z{name}"));
     let section = file.section_by_name(name);
-    let section = section.or_else(|| file.section_by_name(&before?));
+    let section =
+        section.or_else(|| file.section_by_name(&format!(".z{}", name.strip_prefix('.')?)));
     let content = section.map(|section| content(&section).ok_or(Unreadable));
     content.transpose()
 }
