@@ -37,7 +37,7 @@ pub(crate) struct Lines {
     dwarf: Arc<Dwarf<Section>>,
     depths: InlineDepths,
     /// A section that could not be read.
-    unreadable: Option<&'static str>,
+    unreadable: Cell<Option<&'static str>>,
     /// True if inlined functions were left out because they nest too deep.
     left_out: Cell<bool>,
     context: Context<Section>,
@@ -46,10 +46,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// That of a file, or of the file where it lies apart.
+    /// That of a file, or of the file where it lies apart, which serves too if a section of the file cannot be read.
     pub(crate) fn open(path: &Path, debug_file: Option<&Path>) -> Option<Self> {
-        let mut places = [Some(path), debug_file].into_iter().flatten();
-        let (dwarf, unreadable) = places.find_map(whole)?;
+        let places = [Some(path), debug_file].into_iter().flatten();
+        let mut found = places.filter_map(whole).peekable();
+        let first = found.next_if(|(_, unreadable)| unreadable.is_some());
+        let readable = found.find(|(_, unreadable)| unreadable.is_none());
+        let (dwarf, unreadable) = readable.or(first)?;
         let package = [Some(path), debug_file].into_iter().flatten();
         let package = package.map(package_of).find_map(|path| {
             let empty = Section::new(Arc::from([]), RunTimeEndian::Little);
@@ -61,7 +64,7 @@ impl Lines {
         let dwarf = Arc::new(dwarf);
         Some(Self {
             depths: InlineDepths::new(&dwarf),
-            unreadable: unreadable.or(unreadable_apart.flatten()),
+            unreadable: Cell::new(unreadable.or(unreadable_apart.flatten())),
             left_out: Cell::new(false),
             context: Context::from_arc_dwarf(dwarf.clone()).ok()?,
             dwarf,
@@ -119,7 +122,8 @@ impl Lines {
 
     /// Returns why some of it was left out, if that was so.
     pub(crate) fn left_out(&self) -> Option<LeftOut> {
-        let unreadable = self.unreadable.map(|name| LeftOut::Section { name });
+        let unreadable = self.unreadable.get();
+        let unreadable = unreadable.map(|name| LeftOut::Section { name });
         let too_deep = || LeftOut::TooDeep {
             deepest: inline_depth::DEEPEST,
         };
@@ -136,9 +140,10 @@ impl Lines {
         let apart = in_package.or_else(|| {
             let directory = path(load.comp_dir.as_ref()).unwrap_or_default();
             let place = directory.join(path(load.path.as_ref())?);
-            let (mut dwarf, _) = sections(&place, |section| {
+            let (mut dwarf, unreadable) = sections(&place, |section| {
                 Dwarf::load(|id| Ok(section(id.dwo_name())))
             })?;
+            self.unreadable.set(self.unreadable.get().or(unreadable));
             let header = dwarf.units().next().ok()??;
             let is_same = dwarf.unit(header).ok()?.dwo_id == Some(load.dwo_id);
             dwarf.make_dwo(&load.parent);

@@ -259,9 +259,8 @@ impl Recording<'_> {
         if lost > 0 {
             say(options.quiet, NO_ROOM);
         }
-        if let Some(why) = self.samples.records.no_kernel {
-            let why = format!("the kernel and its modules have no names: kldstat: {why}");
-            say(options.quiet, &why);
+        if let Some(note) = self.samples.records.note_on_kernel() {
+            say(options.quiet, &note);
         }
         if is_file
             && plan.spec.call_chains

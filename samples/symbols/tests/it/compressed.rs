@@ -1,6 +1,6 @@
 //! Debug information in compressed sections, as a C compiler writes it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use object::read::{CompressionFormat, Object, ObjectSection, ObjectSymbol};
 use quipu_symbols::{AddressOwner, CodeFile, Mapped, Processes, Symbolizer};
@@ -130,8 +130,70 @@ fn sections_that_claim_too_much_are_passed_over() {
     if cfg!(any(target_endian = "big", target_pointer_width = "32")) {
         return;
     }
+    claim_too_much(&library);
+    assert_eq!(inlined(&library), None);
+    let file = CodeFile::open(&library, None).expect("an ELF file");
+    assert_is_of_a_section(&file.left_out().expect("the section is named").to_string());
+}
+
+#[test]
+fn the_debug_file_serves_where_sections_cannot_be_read() {
+    const TEST: &str = "the_debug_file_serves_where_sections_cannot_be_read";
+    let Some(built) = Built::library(TEST, SOURCE, &["-O2", "-g", "-gz=zlib"]) else {
+        return;
+    };
+    if cfg!(any(target_endian = "big", target_pointer_width = "32")) {
+        return;
+    }
+    let library = built.path("a.so");
+    std::fs::copy(&library, built.path("a.debug")).expect("writable");
+    if built.run(&["objcopy", "--add-gnu-debuglink=a.debug", "a.so"]) {
+        claim_too_much(&library);
+        let (line, left_out) = line_of_outer(&library);
+        assert_eq!((line, left_out), (Some(1), None));
+    }
+}
+
+/// A unit in a file of its own has sections of its own.
+#[test]
+fn sections_of_a_unit_apart_that_cannot_be_read_are_named() {
+    const TEST: &str = "sections_of_a_unit_apart_that_cannot_be_read_are_named";
+    let options = ["-O2", "-g", "-gsplit-dwarf", "-gz=zlib"];
+    let Some(built) = Built::library(TEST, SOURCE, &options) else {
+        return;
+    };
+    if cfg!(any(target_endian = "big", target_pointer_width = "32")) {
+        return;
+    }
+    let library = built.path("a.so");
+    assert_eq!(line_of_outer(&library).1, None);
+    let entries = std::fs::read_dir(built.path(".")).expect("readable");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let is_apart = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "dwo");
+    let apart: Vec<_> = paths.filter(is_apart).collect();
+    assert!(!apart.is_empty());
+    apart.iter().for_each(|path| claim_too_much(path));
+    let left_out = line_of_outer(&library).1;
+    assert_is_of_a_section(&left_out.expect("the section is named"));
+}
+
+/// Returns the source line of a function's first instruction, which is of the one that is inlined there, and what is said to be
+/// left out.
+fn line_of_outer(library: &Path) -> (Option<u32>, Option<String>) {
+    let bytes = std::fs::read(library).expect("readable");
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let mut symbols = file.symbols();
+    let outer = symbols.find(|symbol| symbol.name() == Ok("outer"));
+    let mut code = CodeFile::open(library, None).expect("an ELF file");
+    let source = code.source_at(outer.expect("the function").address());
+    let left_out = code.left_out().map(|why| why.to_string());
+    (source.map(|(_, line)| line), left_out)
+}
+
+/// Has the compressed sections of a file claim to be of 3 GiB.
+fn claim_too_much(path: &Path) {
     // `Elf64_Chdr` of type zlib, alignment 1: its length is in the middle.
-    let mut bytes = std::fs::read(&library).expect("readable");
+    let mut bytes = std::fs::read(path).expect("readable");
     let is_header = |at: &usize| {
         let word = |i: usize| Some(u64::from_le_bytes(*bytes.get(at + 8 * i..)?.first_chunk()?));
         let zlib = bytes.get(at + 24..).is_some_and(|b| b.starts_with(&[0x78]));
@@ -142,10 +204,10 @@ fn sections_that_claim_too_much_are_passed_over() {
     for at in headers {
         bytes[at + 8..at + 16].copy_from_slice(&(3u64 << 30).to_le_bytes());
     }
-    std::fs::write(&library, &bytes).expect("writable");
-    assert_eq!(inlined(&library), None);
-    let file = CodeFile::open(&library, None).expect("an ELF file");
-    let said = file.left_out().expect("the section is named").to_string();
+    std::fs::write(path, &bytes).expect("writable");
+}
+
+fn assert_is_of_a_section(said: &str) {
     assert!(
         said.starts_with("its section .debug_") && said.contains("cannot be read"),
         "{said}"

@@ -14,7 +14,7 @@ use super::samples::Samples;
 /// A sampler that runs, and the records that it takes.
 pub(crate) struct Live {
     pub(crate) events: Vec<RecordedEvent>,
-    /// Notes for the user on what is other than it was asked for: there are none, as that is refused here.
+    /// Notes for the user on what will be missing; what is other than it was asked for is refused here.
     pub(crate) notes: Vec<String>,
     samples: Samples,
     has_ended: bool,
@@ -28,7 +28,7 @@ impl Live {
         samples.sampler.enable()?;
         Ok(Self {
             events: samples.events.clone(),
-            notes: Vec::new(),
+            notes: samples.records.note_on_kernel().into_iter().collect(),
             samples,
             has_ended: false,
         })

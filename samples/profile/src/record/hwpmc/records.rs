@@ -41,7 +41,7 @@ pub(super) struct Records {
     ended: HashSet<i32>,
     files: HashMap<Vec<u8>, FileIdentity>,
     /// Why it is not known where the kernel and its modules are.
-    pub(super) no_kernel: Option<&'static str>,
+    no_kernel: Option<&'static str>,
     /// The records that are to be written.
     pub(super) out: Vec<u8>,
     /// The number of samples of each event.
@@ -81,6 +81,14 @@ impl Records {
             modules.iter().for_each(|module| records.module(module));
         }
         records
+    }
+
+    /// Returns what is to be said if it is not known where the kernel and its modules are.
+    pub(super) fn note_on_kernel(&self) -> Option<String> {
+        let why = self.no_kernel?;
+        Some(format!(
+            "the kernel and its modules have no names: kldstat: {why}"
+        ))
     }
 
     /// Takes a record of the log; they come in the order of their times.
