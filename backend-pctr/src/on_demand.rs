@@ -80,6 +80,12 @@ impl<B: Backend, F: Fn() -> Result<B> + Send + Sync> Backend for OnDemand<B, F> 
             _ => Vec::new(),
         }
     }
+
+    fn give_back(&self) {
+        if let Some(Ok(backend)) = self.opened.get() {
+            backend.give_back();
+        }
+    }
 }
 
 impl<B, F> fmt::Debug for OnDemand<B, F> {

@@ -81,6 +81,11 @@ pub trait Backend: Send + Sync {
     fn restore_failures(&self) -> Vec<Error> {
         Vec::new()
     }
+
+    /// Gives back the registers of groups that are still open, which are disabled with what they have counted. For the end
+    /// of a process that does not close its groups: registers do not end with it. Does nothing where an operating system
+    /// gives them back.
+    fn give_back(&self) {}
 }
 
 /// Forwards a trait to what a pointer points to.
@@ -110,6 +115,10 @@ macro_rules! backend_behind_pointer {
 
             fn restore_failures(&self) -> Vec<Error> {
                 (**self).restore_failures()
+            }
+
+            fn give_back(&self) {
+                (**self).give_back();
             }
         }
     )*};

@@ -1,6 +1,7 @@
 //! The virtual PMU: a [`Backend`] over bare registers.
 
 mod cpu_thread;
+mod ending;
 mod engine;
 mod group;
 mod group_state;
@@ -227,6 +228,10 @@ impl<P: Pmu> Backend for VirtualPmu<P> {
 
     fn restore_failures(&self) -> Vec<Error> {
         self.pmu().restore_failures()
+    }
+
+    fn give_back(&self) {
+        self.engine.give_back();
     }
 }
 

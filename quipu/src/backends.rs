@@ -284,7 +284,7 @@ fn msr(native: &SharedNativeEvents) -> BackendStatus {
             target_os = "dragonfly",
         ))] {
             let open = crate::msr::open_with(native, crate::msr::options());
-            BackendStatus::new("msr", open.map(|msr| Arc::new(msr) as Arc<dyn Backend>))
+            BackendStatus::new("msr", open.map(crate::end_of_process::gives_back))
         } else {
             let _ = native;
             BackendStatus::missing("msr", "use model-specific registers", cfg!(unix))
@@ -304,7 +304,7 @@ fn pctr(native: &SharedNativeEvents) -> BackendStatus {
                 quipu_pctr::open(path, events.and_then(|events| events.into_iter().next()))
             };
             let device = quipu_pctr::OnDemand::new(path, open);
-            BackendStatus::new("pctr", device.map(|pctr| Arc::new(pctr) as Arc<dyn Backend>))
+            BackendStatus::new("pctr", device.map(crate::end_of_process::gives_back))
         } else {
             let _ = native;
             BackendStatus::missing("pctr", "use pctr(4)", false)

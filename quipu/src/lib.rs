@@ -8,6 +8,13 @@ mod builder;
 mod calibration;
 mod counter_backends;
 mod counts;
+#[cfg(any(
+    all(feature = "msr", unix),
+    target_os = "openbsd",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+))]
+mod end_of_process;
 mod event_set;
 mod expansion;
 mod measure;

@@ -90,8 +90,9 @@ impl Threads {
 impl Counting {
     fn start() -> Self {
         INTERRUPTED.get_or_init(interrupted);
-        exit::register();
         let opened = events_of_thread();
+        // Behind them, so that the report is written before their backend gives back what is open.
+        exit::register();
         let (set, tree) = match opened {
             Ok((set, now)) => {
                 let tree = Mutex::new(Tree::new(&set.counts(), &now));

@@ -1,10 +1,10 @@
 //! The engine behind a virtual PMU and its groups: one schedule for each CPU, and who drives them.
 
+use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
-use std::{mem, process};
 
 use quipu_hal::{Error, ErrorKind, Reading, Result};
 
@@ -23,7 +23,7 @@ use crate::{Access, Clock, Pmu};
 pub(super) struct Engine<P: Pmu> {
     // First, so that the threads have ended before anything else is dropped.
     /// In the order of [`Pmu::cpus`].
-    threads: Box<[CpuThread]>,
+    pub(super) threads: Box<[CpuThread]>,
     pub(super) core: Arc<Core<P>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Core<P: Pmu> {
     /// [`Pmu::read_verify_interval`] in nanoseconds.
     read_verify_interval: u64,
     /// In the order of [`Pmu::cpus`], or the first for all of them.
-    cpus: Box<[Cpu]>,
+    pub(super) cpus: Box<[Cpu]>,
     owner: Mutex<Owner>,
     /// The id of the process that the registers and the threads are of; a forked one has copies of this memory, and
     /// no threads.
@@ -43,9 +43,9 @@ pub(super) struct Core<P: Pmu> {
 }
 
 #[derive(Debug)]
-struct Cpu {
-    number: u32,
-    schedule: Mutex<Schedule>,
+pub(super) struct Cpu {
+    pub(super) number: u32,
+    pub(super) schedule: Mutex<Schedule>,
     pace: Pace,
     /// Time at which the schedule has work due.
     due: AtomicU64,
@@ -197,7 +197,7 @@ impl<P: Pmu> Engine<P> {
     }
 
     /// Does work that calls the driver, on the CPU's thread if that is pinned.
-    fn on_cpu<T: Send + 'static>(
+    pub(super) fn on_cpu<T: Send + 'static>(
         &self,
         cpu: usize,
         work: impl FnOnce(&Core<P>) -> Result<T> + Send + 'static,
@@ -239,7 +239,11 @@ impl<P: Pmu> Core<P> {
     }
 
     /// Runs `work` with the schedule of a CPU locked.
-    fn with<T>(&self, cpu: usize, work: impl FnOnce(&mut Schedule, &CpuContext<'_, P>) -> T) -> T {
+    pub(super) fn with<T>(
+        &self,
+        cpu: usize,
+        work: impl FnOnce(&mut Schedule, &CpuContext<'_, P>) -> T,
+    ) -> T {
         let cpu = &self.cpus[cpu];
         let mut schedule = lock(&cpu.schedule);
         let at = CpuContext {
@@ -554,28 +558,6 @@ impl<P: Pmu> Core<P> {
             }
         }
         Ok(())
-    }
-}
-
-impl<P: Pmu> Drop for Engine<P> {
-    /// In a forked process the registers are left alone, by the driver too, and threads that are not there are not
-    /// waited for.
-    fn drop(&mut self) {
-        if !self.core.is_here() {
-            mem::forget(mem::take(&mut self.threads));
-            mem::forget(Arc::clone(&self.core));
-        }
-    }
-}
-
-impl<P: Pmu> Drop for Core<P> {
-    /// Tries once more where giving back failed.
-    fn drop(&mut self) {
-        for cpu in &mut self.cpus {
-            let schedule = cpu.schedule.get_mut();
-            let schedule = schedule.unwrap_or_else(PoisonError::into_inner);
-            schedule.release(&self.pmu, cpu.number);
-        }
     }
 }
 

@@ -101,6 +101,17 @@ impl Schedule {
         }
     }
 
+    /// Disables all groups, and gives the counters back.
+    pub(super) fn give_back<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
+        let unpinned = self.ring.iter().chain(&self.unlimited);
+        let enabled: Vec<_> = unpinned.chain(&self.pinned).cloned().collect();
+        for group in &enabled {
+            self.disable(at, group);
+        }
+        self.release(at.pmu, at.cpu);
+        self.release(at.pmu, at.cpu);
+    }
+
     /// Restores the registers. When that fails the counters stay acquired, for the next group or the
     /// next try.
     pub(super) fn release<P: Pmu>(&mut self, pmu: &P, cpu: u32) {

@@ -491,6 +491,27 @@ fn a_panic_puts_back_what_was_found() {
 }
 
 #[test]
+fn a_process_that_ends_gives_back_what_it_has_not_closed() {
+    let m = Machine::new();
+    let before = m.pmu.registers(0);
+    let mut groups: Vec<_> = (0..3)
+        .map(|_| m.open(&named(&["CYCLES", "FLOPS"])))
+        .collect();
+    m.micros(3);
+    assert_ne!(m.pmu.registers(0), before);
+    m.backend.give_back();
+    assert_eq!(m.pmu.registers(0), before);
+    // What was counted is still there, and nothing is set any more.
+    let counted = first(&mut groups[0]);
+    m.micros(3);
+    m.backend.tick().unwrap();
+    assert_eq!(first(&mut groups[0]), counted);
+    assert_eq!(m.pmu.registers(0), before);
+    drop(groups);
+    m.pmu.acquire(0).unwrap();
+}
+
+#[test]
 fn a_thread_bound_pmu_answers_other_threads() {
     let m = Machine::of(SimModel {
         access: Access::MeasuringThread,
