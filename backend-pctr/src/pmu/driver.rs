@@ -1,16 +1,18 @@
 //! Implements [`Pmu`] for [`PctrPmu`].
 
+use std::thread;
 use std::time::Duration;
 
 use quipu_hal::{Encoding, Error, ErrorKind, MaxRate, Result, Simultaneity, SlotClass, SlotSet};
 use quipu_pmu::{Access, InUse, Pmu, Slot};
 
+use super::cpu::CpuState;
 use super::looks::{CpuSnapshot, Looks};
 use super::{
     IDLE, LostValue, PctrPmu, TIME_STAMP, UnrestoredCounter, disturbed, lock, out_of_reach,
 };
 use crate::abi::{MAX_COUNTERS, Status};
-use crate::device::{PctrDevice, SetScope};
+use crate::device::{Claimed, PctrDevice, SetScope};
 use crate::events;
 use crate::function::{self, ENABLE};
 
@@ -20,6 +22,11 @@ const VERIFY_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The longest time between two looks at counters that are not read, each of which is one call of the driver.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A process claims a free counter as long as it sets a witness there, on each CPU: where all counters are claimed there are so
+/// many looks until they are taken for those that count.
+const LOOKS_FOR_COUNTERS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 impl<D: PctrDevice> Pmu for PctrPmu<D> {
     fn name(&self) -> &'static str {
@@ -96,22 +103,16 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         if held.is_some() {
             return busy("this process has taken them already".to_owned());
         }
-        let status = self.status(cpu)?;
-        let mut found = [0; MAX_COUNTERS];
-        let mut claims = Vec::new();
-        for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
-            *found = self.function_of_others(&status, counter);
-            match self.control.device().claimed(counter as u8) {
-                Some(claimed) => {
-                    state.lose(counter, *found);
-                    claims.push(claimed);
-                }
-                None => state.regain(counter, *found),
+        let mut looks = 1;
+        let found = loop {
+            let (found, all_claimed) = self.look_for_counters(cpu, state)?;
+            match all_claimed {
+                None => break found,
+                Some(_) if looks < LOOKS_FOR_COUNTERS => looks += 1,
+                Some(claimed) => return busy(format!("{claimed}, and no counter is free")),
             }
-        }
-        if let Some(claimed) = claims.first().filter(|_| claims.len() == self.counters) {
-            return busy(format!("{claimed}, and no counter is free"));
-        }
+            thread::sleep(BETWEEN_LOOKS);
+        };
         *held = Some(found);
         Ok(())
     }
@@ -357,6 +358,31 @@ impl<D: PctrDevice> Pmu for PctrPmu<D> {
         functions
             .chain(values.iter().map(LostValue::error))
             .collect()
+    }
+}
+
+impl<D: PctrDevice> PctrPmu<D> {
+    /// Returns the functions that others have set, and the claim of another process if there is one to each counter.
+    fn look_for_counters(
+        &self,
+        cpu: u32,
+        state: &CpuState,
+    ) -> Result<([u32; MAX_COUNTERS], Option<Claimed>)> {
+        let status = self.status(cpu)?;
+        let mut found = [0; MAX_COUNTERS];
+        let mut claims = Vec::new();
+        for (counter, found) in found.iter_mut().enumerate().take(self.counters) {
+            *found = self.function_of_others(&status, counter);
+            match self.control.device().claimed(counter as u8) {
+                Some(claimed) => {
+                    state.lose(counter, *found);
+                    claims.push(claimed);
+                }
+                None => state.regain(counter, *found),
+            }
+        }
+        let are_all = claims.len() == self.counters;
+        Ok((found, claims.into_iter().next().filter(|_| are_all)))
     }
 }
 

@@ -213,7 +213,17 @@ impl PctrDevice for SimDevice {
     }
 
     fn claimed(&self, counter: u8) -> Option<Claimed> {
-        let pid = self.machine.lock().claims[usize::from(counter)]?;
+        let mut state = self.machine.lock();
+        match &mut state.claim_ends {
+            Some((0, ended)) => {
+                let ended = *ended;
+                state.claims[ended] = None;
+                state.claim_ends = None;
+            }
+            Some((looks, _)) => *looks -= 1,
+            None => {}
+        }
+        let pid = state.claims[usize::from(counter)]?;
         Some(Claimed { pid: Some(pid) })
     }
 

@@ -77,6 +77,8 @@ pub(super) struct State {
     pub(super) out_of_reach: Option<usize>,
     /// The process that claims each counter, and then the witness on each.
     pub(super) claims: [Option<u32>; 2 * MAX_COUNTERS],
+    /// The number of looks at claims after which one ends, and which that is.
+    pub(super) claim_ends: Option<(u32, usize)>,
     /// Those that this process claims, a bit each.
     pub(super) own_claims: u32,
     /// True once `rdpmc` was used where it is not allowed.
@@ -130,6 +132,7 @@ impl SimMachine {
                 holds_interrupts: false,
                 out_of_reach: None,
                 claims: [None; 2 * MAX_COUNTERS],
+                claim_ends: None,
                 own_claims: 0,
                 faulted: false,
                 crashed: false,
@@ -297,6 +300,11 @@ impl SimMachine {
     /// Makes another process claim a counter or the [witness on one](crate::witness_on), or none.
     pub fn claim_for(&self, counter: usize, pid: Option<u32>) {
         self.lock().claims[counter] = pid;
+    }
+
+    /// Makes another process give up its claim to a counter after so many looks at claims.
+    pub fn end_claim_after(&self, looks: u32, counter: usize) {
+        self.lock().claim_ends = Some((looks, counter));
     }
 
     /// Returns the counters that this process claims, and then the witnesses on them, a bit each.

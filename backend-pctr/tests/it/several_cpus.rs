@@ -292,6 +292,20 @@ fn counters_are_claimed_and_those_of_others_left() {
     drop(open(&backend, "INST_RETIRED", &Target::AllCpus));
 }
 
+/// A process that sets a witness on the last free counter claims it as long as that takes.
+#[test]
+fn a_counter_that_is_claimed_for_a_moment_is_waited_for() {
+    let machine = machine(2);
+    machine.claim_for(0, Some(4711));
+    machine.claim_for(1, Some(4711));
+    machine.end_claim_after(5, 1);
+    let backend = backend(&machine);
+    let group = open(&backend, "INST_RETIRED", &Target::AllCpus);
+    assert_eq!(machine.own_claims(), 0b10);
+    drop(group);
+    assert_eq!(machine.functions(0)[..2], [0, 0]);
+}
+
 /// Between two looks at who has a counter another process may claim it.
 #[test]
 fn a_counter_that_is_claimed_just_before_it_is_set_is_left() {
