@@ -24,7 +24,10 @@ pub(crate) fn gives_back<B: Backend + 'static>(backend: B) -> Arc<dyn Backend> {
 extern "C" fn give_back() {
     // A panic must not leave the end of the process half done.
     let _ = catch_unwind(|| {
-        let mut backends = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        // In a child that was forked while another thread held the lock, it is held for ever.
+        let Ok(mut backends) = BACKENDS.try_lock() else {
+            return;
+        };
         let backends = mem::take(&mut *backends);
         for backend in backends.iter().filter_map(Weak::upgrade) {
             backend.give_back();
