@@ -95,9 +95,7 @@ impl Schedule {
         self.disabled.remove(group);
         self.open -= 1;
         if self.open == 0 {
-            // A release that was interrupted may succeed the second time.
-            self.release(at.pmu, at.cpu);
-            self.release(at.pmu, at.cpu);
+            self.release_or_retry(at);
         }
     }
 
@@ -108,6 +106,11 @@ impl Schedule {
         for group in &enabled {
             self.disable(at, group);
         }
+        self.release_or_retry(at);
+    }
+
+    /// Releases the counters; if that was interrupted, it may succeed the second time.
+    fn release_or_retry<P: Pmu>(&mut self, at: &CpuContext<'_, P>) {
         self.release(at.pmu, at.cpu);
         self.release(at.pmu, at.cpu);
     }
