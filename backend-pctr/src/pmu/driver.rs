@@ -23,9 +23,11 @@ const VERIFY_INTERVAL: Duration = Duration::from_micros(100);
 /// The longest time between two looks at counters that are not read, each of which is one call of the driver.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A process claims a free counter as long as it sets a witness there, on each CPU: where all counters are claimed there are so
-/// many looks until they are taken for those that count.
+/// The number of looks before counters that are all claimed are taken to be in use: a process also claims a free counter
+/// while it sets a witness there, on each CPU.
 const LOOKS_FOR_COUNTERS: u32 = 20;
+
+/// The time between two of these looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 impl<D: PctrDevice> Pmu for PctrPmu<D> {
