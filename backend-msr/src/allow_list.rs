@@ -187,6 +187,11 @@ mod tests {
             let first = list.get(selects.first).unwrap();
             assert_eq!(first.bits >> 19 & 7, 0, "{selects:?}");
             assert_eq!(first.bits >> 16 & 7, 7, "{selects:?}");
+            assert_eq!(selects.kept >> 19 & 7, 7, "{selects:?}");
+        }
+        // Adaptive records of a counter's precise samples stay as they were, too.
+        for selects in [&INTEL_SELECTS, &INTEL_V6_SELECTS] {
+            assert_eq!(selects.kept >> 33 & 7, 7, "{selects:?}");
         }
     }
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quipu_hal::{
-    Attributes, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec,
-    ExtraRegister, Filter, Group, GroupSpec, Hardware, MaxRate, ResolvedEvent, Result,
-    Simultaneity, SlotSet, Target, X86Select,
+    Attributes, Backend, CpuModel, Encoding, Error, ErrorKind, Event, EventInfo, EventMap,
+    EventSpec, ExtraRegister, Features, Filter, Group, GroupSpec, Hardware, MaxRate, ResolvedEvent,
+    Result, Simultaneity, SlotSet, Target, TargetKinds, X86Select,
 };
 use quipu_pmu::{
-    Access, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
+    Access, InUse, ManualClock, Pmu, SimModel, SimPmu, SimRegister, Slot, TableMap, VirtualPmu,
 };
 
 /// A driver that passes everything on to the simulated PMU, with its own quirk.
@@ -22,6 +22,8 @@ struct Quirky {
     clock: ManualClock,
     /// The number of times it was asked to verify.
     verified: Arc<AtomicU32>,
+    /// What others use.
+    in_use: InUse,
     /// The slots that were to be witnessed, and by which.
     witnesses: Arc<Mutex<Vec<(usize, usize)>>>,
 }
@@ -57,6 +59,7 @@ impl Quirky {
             sim: SimPmu::with_model(model, clock.clone()),
             clock: clock.clone(),
             verified: Arc::default(),
+            in_use: InUse::default(),
             witnesses: Arc::default(),
             quirk,
         }
@@ -107,6 +110,10 @@ impl Pmu for Quirky {
 
     fn prepare(&self, encoding: &Encoding) -> Result<SlotSet> {
         self.sim.prepare(&simulated(encoding))
+    }
+
+    fn in_use(&self, _: u32) -> InUse {
+        self.in_use
     }
 
     fn acquire(&self, cpu: u32) -> Result<()> {
@@ -188,8 +195,20 @@ impl Pmu for Quirky {
 /// Opens groups of so many events, of which the first ones are disabled, and returns the witnesses that the driver was
 /// asked for.
 fn witnesses_of(quirk: Quirk, disabled: &[usize], enabled: &[usize]) -> Vec<(usize, usize)> {
+    witnesses_beside(InUse::default(), quirk, disabled, enabled)
+}
+
+fn witnesses_beside(
+    in_use: InUse,
+    quirk: Quirk,
+    disabled: &[usize],
+    enabled: &[usize],
+) -> Vec<(usize, usize)> {
     let clock = ManualClock::new();
-    let pmu = Quirky::new(quirk, 48, &clock);
+    let pmu = Quirky {
+        in_use,
+        ..Quirky::new(quirk, 48, &clock)
+    };
     let (asked, map) = (Arc::clone(&pmu.witnesses), pmu.sim.event_map());
     let backend = VirtualPmu::new(pmu, clock.clone(), Arc::new(map)).unwrap();
     let open = |events: &usize, disabled| {
@@ -221,6 +240,34 @@ fn slots_that_no_group_needs_are_for_witnesses() {
     assert_eq!(witnesses_of(any, &[], &[3, 1, 1]), [(0, 3)]);
     // The second begins where the first had its witness.
     assert_eq!(witnesses_of(any, &[], &[1, 1]), [(0, 1), (1, 2)]);
+    // What others used before, or have taken since, is none.
+    for in_use in [InUse::new(0b10, 0), InUse::new(0, 0b10)] {
+        assert_eq!(witnesses_beside(in_use, any, &[], &[1]), [(0, 2)]);
+    }
+}
+
+#[test]
+fn what_a_driver_is_used_from_is_what_the_backend_offers() {
+    let clock = ManualClock::new();
+    let capabilities = |access| {
+        let model = SimModel {
+            access,
+            ..SimModel::default()
+        };
+        let pmu = SimPmu::with_model(model, clock.clone());
+        let map = Arc::new(pmu.event_map());
+        let backend = VirtualPmu::new(pmu, clock.clone(), map).unwrap();
+        backend.capabilities().clone()
+    };
+    let always =
+        Features::PINNED | Features::EXCLUSIVE | Features::MULTIPLEXING | Features::HARDWARE_EVENTS;
+    let one = capabilities(Access::MeasuringThread);
+    assert_eq!(one.features, always);
+    assert_eq!(one.targets, TargetKinds::CURRENT_CPU);
+    let any = capabilities(Access::AnyThread);
+    assert_eq!(any.features, always | Features::ANY_THREAD);
+    let of_cpus = TargetKinds::CPU | TargetKinds::ALL_CPUS;
+    assert_eq!(any.targets, TargetKinds::CURRENT_CPU | of_cpus);
 }
 
 #[test]
