@@ -236,7 +236,10 @@ impl<'a> Context<'a> {
     /// Prepares work in which an exact event occurs.
     pub(crate) fn workload(&self, event: &EventSpec, times: u64) -> Outcome<Workload> {
         let workload = self.fixture.workload(event, times);
-        workload.ok_or(Ability::ExactEvent.into())
+        workload.ok_or_else(|| match self.fixture.workload(event, 1) {
+            Some(_) => Ability::SoManyOccurrences.into(),
+            None => Ability::ExactEvent.into(),
+        })
     }
 
     /// Reads a group into a buffer of its own.

@@ -154,6 +154,8 @@ fn flags<T>(names: impl Iterator<Item = (&'static str, T)>) -> String {
 pub enum Ability {
     /// An event with a workload that makes it occur an exact number of times.
     ExactEvent,
+    /// One whose workload makes it occur so often, where its count differs from that of one more.
+    SoManyOccurrences,
     /// One that nothing but its workload causes.
     UndisturbedEvent,
     /// Two such events that do not disturb each other.
@@ -200,6 +202,9 @@ impl fmt::Display for Ability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ExactEvent => "event with an exact workload",
+            Self::SoManyOccurrences => {
+                "workload of so many occurrences whose count differs from that of one more"
+            }
             Self::UndisturbedEvent => "event that nothing but its workload causes",
             Self::TwoExactEvents => "two events with exact workloads",
             Self::WorkAtLevel => "exact workload at a chosen privilege level",
