@@ -114,6 +114,9 @@ fn words_are_told_by_what_the_table_has_of_their_number() {
     // A combination that is no entry has the largest bound of its number.
     let flops = Encoding::X86(X86Select::new(0x03, 0x03));
     assert_eq!(map("amd-zen4").max_rate(&flops), MaxRate::OTHER);
+    // Cycles of any thread of the core are cycles.
+    let of_core = Encoding::X86(X86Select::new(0x3c, 0).with_flags(X86Select::ANY_THREAD));
+    assert_eq!(map("intel-skl").max_rate(&of_core), MaxRate::CYCLES);
     // Generalized events, other PMUs and other schemes are as the bits alone tell.
     let perf = |type_, config| Encoding::Perf(PerfConfig::new(type_, config));
     assert_eq!(map("amd-zen4").max_rate(&perf(0, 3)), MaxRate::EVENTS);

@@ -138,6 +138,24 @@ ex_new = 0x3ff
     assert_eq!(origins[0].cpu, "amd-zen5");
 }
 
+#[test]
+fn a_layer_is_checked_by_what_the_cpus_below_have() {
+    let text = |id, counters| {
+        format!(
+            "[[cpu]]\nid = \"{id}\"\n\n[cpu.events]\nMINE = {{ code = 0x98, counters = {counters} }}\n"
+        )
+    };
+    let below = Database::embedded();
+    let on = |id, counters| {
+        let added = below.with_text(Path::new("mine.toml"), &text(id, counters));
+        added.map(|_| ()).map_err(|error| format!("{error:#}"))
+    };
+    assert_eq!(on("intel-p6", "[1]"), Ok(()));
+    let refused = on("intel-p6", "[2]").unwrap_err();
+    assert!(refused.contains("beyond the 2 there are"), "{refused}");
+    assert_eq!(below.cpu("intel-p6").unwrap().backends("openbsd"), ["pctr"]);
+}
+
 proptest! {
     /// Whatever entries two layers define, the upper one's are in force, then the lower one's.
     #[test]

@@ -209,6 +209,18 @@ fn decodes_back(table: &CpuTable, interface: Interface) {
 }
 
 #[test]
+fn a_function_of_the_pentium_decodes_with_its_levels() {
+    let table = Database::embedded().cpu("intel-p5").unwrap();
+    for levels in [Filter::USER, Filter::KERNEL, Filter::USER | Filter::KERNEL] {
+        let filter = Filter::all().with_levels(levels);
+        let events = table.events_for(Interface::Msr);
+        let resolved = events.resolve(&Event::Raw(RawEvent::new(0x03)), filter);
+        let decoded = table.decode(&resolved.unwrap().encoding).unwrap();
+        assert_eq!(decoded.levels, Some(levels));
+    }
+}
+
+#[test]
 fn every_event_of_every_table_encodes_and_decodes_back() {
     let database = Database::embedded();
     for cpu in database.cpus() {
