@@ -349,6 +349,17 @@ ffffffff81000200 T first
     }
 
     #[test]
+    fn the_kernel_of_this_machine_is_found_where_its_addresses_are_shown() {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let shown = KernelText::parse(symbols.as_bytes(), "");
+        let found = KernelText::of_this_machine();
+        assert_eq!(
+            found.map(|text| text.reference),
+            shown.map(|text| text.reference)
+        );
+    }
+
+    #[test]
     fn a_kernel_that_was_elsewhere_is_found() {
         let symbols = KernelSymbols::parse(TEXT).expect("addresses");
         let symbols = symbols.recorded_at(0xffff_ffff_9100_0000);
