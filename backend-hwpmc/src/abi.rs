@@ -1,6 +1,6 @@
 //! The numbers of hwpmc(4) that requests are made of (`sys/pmc.h`).
 
-/// The major versions of the module whose structures these are: 9 of FreeBSD 12 and 13, 10 of FreeBSD 14.
+/// The major versions of the module whose structures these are: 9 of FreeBSD 12 and 13, 10 of FreeBSD 14 and 15.
 pub(crate) const MAJORS: [u32; 2] = [9, 10];
 
 /// Classes of counters (`enum pmc_class`).
@@ -23,6 +23,11 @@ impl Class {
 pub(crate) const FIRST_INTEL: u32 = 0x80;
 /// `PMC_CPU_*` of other architectures begin here.
 pub(crate) const FIRST_OTHER: u32 = 0x200;
+/// `PMC_CPU_GENERIC`: a CPU whose counters the driver does not use.
+pub(crate) const WITHOUT_COUNTERS: u32 = 0x400;
+
+/// The counters of a core of AMD's (`AMD_CORE_NPMCS`).
+pub(crate) const AMD_CORE_COUNTERS: usize = 6;
 
 /// Capabilities (`PMC_CAP_*`).
 pub(crate) const CAP_INTERRUPT: u32 = 1;

@@ -11,7 +11,7 @@ use quipu_hal::{
     Group, GroupSpec, Part, Result, Simultaneity, Target, TargetKinds,
 };
 
-use crate::abi::{Class, FIRST_INTEL, FIRST_OTHER, MAJORS};
+use crate::abi::{AMD_CORE_COUNTERS, Class, FIRST_INTEL, FIRST_OTHER, MAJORS, WITHOUT_COUNTERS};
 use crate::driver::{Driver, Machine, Request, State};
 use crate::events::{self, Countable};
 use crate::group::{Counters, HwpmcGroup, Subject};
@@ -71,14 +71,14 @@ impl<D: Driver> HwpmcBackend<D> {
             return refused(
                 ErrorKind::UnsupportedFeature,
                 format!(
-                    "its version is {}.{}, and those of FreeBSD 12 to 14 are known: 9 and 10",
+                    "its version is {}.{}, and those of FreeBSD 12 to 15 are known: 9 and 10",
                     version >> 24,
                     version >> 16 & 0xff
                 ),
             );
         }
         let machine = driver.machine().map_err(failed)?;
-        if machine.cpu_type >= FIRST_OTHER {
+        if machine.cpu_type >= FIRST_OTHER && machine.cpu_type != WITHOUT_COUNTERS {
             return refused(
                 ErrorKind::UnsupportedFeature,
                 "the counters of x86 are known, and this is another CPU".to_owned(),
@@ -122,7 +122,9 @@ impl<D: Driver> HwpmcBackend<D> {
         capabilities.features = Features::HARDWARE_EVENTS;
         capabilities.filters = Filter::USER | Filter::KERNEL;
         capabilities.simultaneity = Simultaneity::Sequential;
-        capabilities.slots = Some(of(Class::INTEL).0 + of(Class::AMD).0);
+        // AMD's number has the counters of the caches and of the memory too (`hwpmc_amd.h`).
+        let amd = of(Class::AMD).0.min(AMD_CORE_COUNTERS);
+        capabilities.slots = Some(of(Class::INTEL).0 + amd);
         Ok(Self {
             driver: Arc::new(driver),
             machine,

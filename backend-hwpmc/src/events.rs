@@ -102,7 +102,9 @@ fn requests(resolved: &ResolvedEvent, classes: &[Class]) -> Result<Vec<Request>,
     };
     let is_amd = classes.contains(&Class::AMD);
     // AMD's events have 12 bits, of which the driver of FreeBSD 12 takes the word as it is.
-    if select.is_some_and(|select| select & !(TAKEN | DRIVERS) != 0) {
+    let other_threads = if is_amd { X86Select::ANY_THREAD } else { 0 };
+    let taken = TAKEN & !other_threads | DRIVERS;
+    if select.is_some_and(|select| select & !taken != 0) {
         return Err("it needs bits of the select register that hwpmc(4) does not set");
     }
     let by_fixed = match (fixed, select) {

@@ -1,4 +1,4 @@
-//! The records of the driver's log (`sys/pmclog.h`), as FreeBSD 12 to 14 write those that are read here.
+//! The records of the driver's log (`sys/pmclog.h`), as FreeBSD 12 to 15 write those that are read here.
 
 /// Bytes in the log that are no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_ulong};
 
 /// An operation (`enum pmc_ops`): the structure that it reads and writes, of integers and as large as the kernel has it. The
-/// numbers are the same in FreeBSD 12 to 14.
+/// numbers are the same in FreeBSD 12 to 15.
 pub(super) trait Operation {
     const NUMBER: c_int;
 }

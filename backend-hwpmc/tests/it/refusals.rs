@@ -33,21 +33,29 @@ fn machines_without_such_counters_are_refused() {
     assert!(
         refused(&sim)
             .to_string()
-            .ends_with("its version is 11.0, and those of FreeBSD 12 to 14 are known: 9 and 10")
+            .ends_with("its version is 11.0, and those of FreeBSD 12 to 15 are known: 9 and 10")
     );
     let sim = Sim::new();
     sim.lock().machine.classes.clear();
+    assert_eq!(refused(&sim).kind(), ErrorKind::NoSuchDevice);
+    // The driver has a kind of CPU for those whose counters it does not use.
+    sim.lock().machine.cpu_type = 0x400;
     assert_eq!(refused(&sim).kind(), ErrorKind::NoSuchDevice);
     let sim = Sim::new();
     sim.lock().machine.cpu_type = 1;
     sim.lock().machine.classes = vec![ClassOfCounters {
         class: Class::AMD,
-        counters: 6,
+        // Of the caches and the memory too.
+        counters: 16,
         width: 48,
     }];
     assert!(refused(&sim).to_string().contains("PerfCtrExtCore"));
     sim.lock().machine.has_amd_extended_counters = true;
-    assert!(backend(&sim).is_ok());
+    assert_eq!(backend(&sim).unwrap().capabilities().slots, Some(6));
+    // AMD has no counting of the core's other thread by this bit.
+    let any_thread = GroupSpec::single(RawEvent::new(0xc2 | 1 << 21));
+    let (kind, ..) = refusal(&sim, &any_thread, &Target::CurrentThread);
+    assert_eq!(kind, ErrorKind::UnsupportedFeature);
     sim.lock().machine.classes[0].width = 40;
     let narrow = refused(&sim).to_string();
     assert!(narrow.contains("counters of 40 bits"), "{narrow}");
