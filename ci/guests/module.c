@@ -3,10 +3,13 @@
  * is unloaded. With CHANGED it is another one, whose functions are elsewhere.
  */
 
-/* struct sysinit of sys/kernel.h, and one of its subsystems, SI_SUB_DRIVERS. */
+/*
+ * struct sysinit of sys/kernel.h, and one of its subsystems, SI_SUB_DRIVERS. FreeBSD 12 calls the first function with the second for
+ * its data; later ones keep the place of the first for a list, and call the second.
+ */
 struct call {
     unsigned subsystem, order;
-    void (*function)(const void *);
+    void (*function)(const void *), (*later)(const void *);
     const void *data;
 };
 #define DRIVERS 0x3100000
@@ -32,5 +35,5 @@ static void work(const void *data)
     }
 }
 
-static const struct call at_end = {DRIVERS, 0, work, 0};
-__attribute__((section("set_sysuninit_set"), used)) static const struct call *const ends[] = {&at_end};
+static struct call at_end = {DRIVERS, 0, work, work, 0};
+__attribute__((section("set_sysuninit_set"), used)) static struct call *const ends[] = {&at_end};
