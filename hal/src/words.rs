@@ -143,7 +143,9 @@ pub fn has_mask(word: &str) -> bool {
             && part.starts_with(|c: char| c.is_ascii_alphabetic())
             && !are_modifiers(part)
     };
-    !word.contains('-') && word.split(':').skip(1).any(is_mask)
+    let mut parts = word.split(':');
+    let is_native = |first: &str| !first.contains('-');
+    parts.next().is_some_and(is_native) && parts.any(is_mask)
 }
 
 /// Returns true if text without quotes is read as this name, with and without modifiers after it: `kprobe` is a name and

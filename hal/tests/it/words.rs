@@ -125,7 +125,7 @@ fn names_begin_as_names_do() {
 
 #[test]
 fn a_mask_makes_a_cache_a_native_event() {
-    let yes = ["L1D:REPLACEMENT", "L1D:u:PENDING"];
+    let yes = ["L1D:REPLACEMENT", "L1D:u:PENDING", "L1D:PENDING:-ukh"];
     says(
         has_mask,
         &yes,

@@ -67,11 +67,26 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Names that are the beginning of other events.
+/// Names that are the beginning of other events, and of native ones that begin as a cache's.
 #[test]
 fn names_before_modifiers_read_back() {
-    for name in ["kprobe", "uretprobe", "mem", "tracepoint", "raw", "r", "u"] {
-        let event = EventSpec::new(Event::Named(name.into())).with_filter(Filter::USER_ONLY);
+    let names = [
+        "kprobe",
+        "uretprobe",
+        "mem",
+        "tracepoint",
+        "raw",
+        "r",
+        "u",
+        "L1D:PENDING",
+        "Branch:rs",
+    ];
+    let none = Filter::all().with_levels(Filter::empty());
+    for (name, filter) in names
+        .into_iter()
+        .flat_map(|name| [(name, Filter::USER_ONLY), (name, none)])
+    {
+        let event = EventSpec::new(Event::Named(name.into())).with_filter(filter);
         let mut group = GroupSpec::single(event);
         group.attributes.pinned = true;
         let text = group.to_string();
