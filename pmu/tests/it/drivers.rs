@@ -22,7 +22,7 @@ struct Quirky {
     clock: ManualClock,
     /// The number of times it was asked to verify.
     verified: Arc<AtomicU32>,
-    /// What others use.
+    /// The slots that others use.
     in_use: InUse,
     /// The slots that were to be witnessed, and by which.
     witnesses: Arc<Mutex<Vec<(usize, usize)>>>,
