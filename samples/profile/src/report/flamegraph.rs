@@ -35,7 +35,7 @@ pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Res
 /// Draws folded stacks into a file. With two numbers a line, the second is drawn, and its difference from the first is its colour.
 ///
 /// # Errors
-/// If there are no lines, one is no folded stack, or the file cannot be written.
+/// If there are no lines, one is no folded stack, their numbers add up to more than 2^63, or the file cannot be written.
 pub fn draw(
     path: &Path,
     (title, subtitle): (&str, Option<String>),
@@ -44,6 +44,12 @@ pub fn draw(
 ) -> Result<(), Failure> {
     if lines.is_empty() {
         return Err(Failure::new("there are no samples to draw"));
+    }
+    if !can_be_drawn(lines) {
+        let reason = "they stand for more events than 63 bits can count";
+        return Err(Failure::new(format_args!(
+            "cannot draw the samples: {reason}"
+        )));
     }
     let mut options = flamegraph::Options::default();
     options.title = part(title);
@@ -58,4 +64,41 @@ pub fn draw(
         .map_err(|e| Failure::new(format_args!("cannot draw the samples: {e}")))?;
     output_file::write(path, picture)
         .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))
+}
+
+/// Returns true if the numbers of folded stacks add up to less than 2^63, each of up to two: the picture's are added and
+/// subtracted without a look.
+fn can_be_drawn(lines: &[String]) -> bool {
+    let mut sums = [0; 2];
+    for line in lines {
+        for (sum, number) in sums.iter_mut().zip(line.rsplit(' ')) {
+            *sum += number.parse::<u64>().map_or(0, u128::from);
+        }
+    }
+    sums.iter().all(|sum| *sum < 1 << 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_counter_has_is_not_drawn() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("picture.svg");
+        let drawn = |lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            draw(&path, ("title", None), "cycles", &lines).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(drawn(&["a;b 9223372036854775806", "a;c 1"]), Ok(()));
+        for lines in [
+            ["a;b 9223372036854775807", "a;c 1"],
+            ["a;b 18446744073709551615", "a;c 18446744073709551615"],
+            ["a;b 1 9223372036854775807", "a;c 1 1"],
+            ["a;b 9223372036854775807 1", "a;c 1 1"],
+        ] {
+            let refused = drawn(&lines).unwrap_err();
+            assert!(refused.contains("more events than 63 bits"), "{refused}");
+        }
+    }
 }

@@ -526,6 +526,12 @@ impl Loading {
                 "samples do not say how many events they stand for: shares are of samples".into(),
             );
         }
+        let events = self.profile.events.iter();
+        let beyond = events.filter(|event| event.total.period == u64::MAX);
+        notes.extend(beyond.map(|event| {
+            let name = &event.name;
+            format!("{name}: the samples stand for more events than 64 bits can count, so that their shares are wrong")
+        }));
         let unknown = self.losses.of_unknown();
         if unknown > 0 {
             notes.push(format!(

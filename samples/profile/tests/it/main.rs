@@ -12,7 +12,13 @@ use quipu_profile::report::{Profile, Weight};
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 8;
 
 fn attr() -> EventAttr {
+    attr_of(0)
+}
+
+/// Returns that of the first event of a type of `perf_event_open(2)`.
+fn attr_of(type_: u32) -> EventAttr {
     let mut attr = [0; 64];
+    attr[..4].copy_from_slice(&type_.to_ne_bytes());
     attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
     attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
     EventAttr::from_bytes(&attr).expect("a good attr")
@@ -61,6 +67,28 @@ fn samples_are_added_up_with_their_periods() {
         (hottest[0].0.title(), hottest[0].1),
         ("0x1000".to_owned(), all)
     );
+}
+
+#[test]
+fn periods_beyond_64_bits_are_noted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("perf.data");
+    let noted = |periods: [u64; 2]| {
+        // Periods of a software event are believed.
+        let event = RecordedEvent::new(attr_of(1), vec![], "cpu-clock");
+        let file = File::create(&path).expect("a file");
+        let mut writer = Writer::new(file, vec![event]).expect("a file");
+        for period in periods {
+            writer.write(&[&sample(1, period)]).expect("a file");
+        }
+        writer.finish(&Features::default()).expect("a file");
+        let notes = Profile::read(&path).expect("a recording").notes;
+        notes
+            .iter()
+            .any(|note| note.contains("more events than 64 bits"))
+    };
+    assert!(noted([u64::MAX - 1, 2]));
+    assert!(!noted([u64::MAX - 2, 1]));
 }
 
 #[test]
