@@ -70,9 +70,12 @@ impl Input<'_> {
     }
 }
 
-/// Handles, four of each kind, of which all may be any.
+/// Handles, four of each kind, of which all may be any; and those that others have replaced, with their kinds.
 #[derive(Default)]
-struct Handles([usize; 16]);
+struct Handles {
+    held: [usize; 16],
+    replaced: Vec<(usize, usize)>,
+}
 
 impl Handles {
     fn any<T>(&self, kind: usize, input: &mut Input<'_>) -> *mut T {
@@ -82,11 +85,12 @@ impl Handles {
             250.. => byte % 16,
             _ => kind * 4 + byte % 4,
         };
-        self.0[place] as *mut T
+        self.held[place] as *mut T
     }
 
     fn keep<T>(&mut self, kind: usize, input: &mut Input<'_>, handle: *mut T) {
-        self.0[kind * 4 + input.byte() % 4] = handle as usize;
+        let place = &mut self.held[kind * 4 + input.byte() % 4];
+        self.replaced.push((kind, std::mem::replace(place, handle as usize)));
     }
 }
 
@@ -105,10 +109,12 @@ fuzz_target!(|bytes: &[u8]| {
         // SAFETY: see the head of this file; handles are never followed.
         unsafe { call(&mut handles, input) };
     }
-    for (place, handle) in handles.0.into_iter().enumerate() {
+    let held = handles.held.into_iter().enumerate();
+    let held = held.map(|(place, handle)| (place / 4, handle));
+    for (kind, handle) in held.chain(handles.replaced) {
         // SAFETY: handles are never followed.
         let status = unsafe {
-            match place / 4 {
+            match kind {
                 SIMS => quipu_sim_close(handle as *mut _),
                 SETS => quipu_set_close(handle as *mut _),
                 DATABASES => quipu_database_close(handle as *mut _),
