@@ -87,7 +87,8 @@ pub trait Fixture: Send + Sync {
 
     /// Prepares work on the calling thread in which `event` occurs exactly `times` times, and the
     /// other exact events not at all. Whatever else the preparation needs happens before it
-    /// returns. Returns None for an event without such work, and for so many occurrences that their count need not differ from that of one more.
+    /// returns. Returns None for an event without such work, and for so many occurrences that
+    /// their count need not differ from that of one more.
     fn workload(&self, event: &EventSpec, times: u64) -> Option<Workload>;
 
     /// Returns true if something else than its workload may cause an exact event, as memory allocation
