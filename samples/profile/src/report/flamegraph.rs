@@ -35,7 +35,7 @@ pub(super) fn write(path: &Path, profile: &Profile, event: &EventProfile) -> Res
 /// Draws folded stacks into a file. With two numbers a line, the second is drawn, and its difference from the first is its colour.
 ///
 /// # Errors
-/// If there are no lines, one is no folded stack, their numbers add up to more than 2^63, or the file cannot be written.
+/// If there are no lines, one is no folded stack, their numbers add up to 2^63 or more, or the file cannot be written.
 pub fn draw(
     path: &Path,
     (title, subtitle): (&str, Option<String>),
@@ -46,10 +46,9 @@ pub fn draw(
         return Err(Failure::new("there are no samples to draw"));
     }
     if !can_be_drawn(lines) {
-        let reason = "they stand for more events than 63 bits can count";
-        return Err(Failure::new(format_args!(
-            "cannot draw the samples: {reason}"
-        )));
+        return Err(Failure::new(
+            "cannot draw the samples: they stand for more events than 63 bits can count",
+        ));
     }
     let mut options = flamegraph::Options::default();
     options.title = part(title);
@@ -66,8 +65,8 @@ pub fn draw(
         .map_err(|e| Failure::new(format_args!("cannot write {}: {e}", path.display())))
 }
 
-/// Returns true if the numbers of folded stacks add up to less than 2^63, each of up to two: the picture's are added and
-/// subtracted without a look.
+/// Returns true if the numbers of folded stacks, up to two a line, add up to less than 2^63 each: `inferno` adds and subtracts
+/// them without checks.
 fn can_be_drawn(lines: &[String]) -> bool {
     let mut sums = [0; 2];
     for line in lines {
