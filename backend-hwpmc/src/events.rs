@@ -102,9 +102,12 @@ fn requests(resolved: &ResolvedEvent, classes: &[Class]) -> Result<Vec<Request>,
     };
     let is_amd = classes.contains(&Class::AMD);
     // AMD's events have 12 bits, of which the driver of FreeBSD 12 takes the word as it is.
-    let other_threads = if is_amd { X86Select::ANY_THREAD } else { 0 };
-    let taken = TAKEN & !other_threads | DRIVERS;
-    if select.is_some_and(|select| select & !taken != 0) {
+    // They have no bit for the core's other thread.
+    let taken = match is_amd {
+        true => TAKEN & !X86Select::ANY_THREAD,
+        false => TAKEN,
+    };
+    if select.is_some_and(|select| select & !(taken | DRIVERS) != 0) {
         return Err("it needs bits of the select register that hwpmc(4) does not set");
     }
     let by_fixed = match (fixed, select) {
