@@ -17,6 +17,8 @@ impl Class {
     pub const INTEL_FIXED: Self = Self(6);
     /// Intel's programmable counters.
     pub const INTEL: Self = Self(7);
+    /// Counters of what the kernel reports, such as page faults.
+    pub const SOFTWARE: Self = Self(15);
 }
 
 /// `PMC_CPU_INTEL_*` begin here; what is below is AMD's (`enum pmc_cputype`).

@@ -12,7 +12,7 @@ use quipu_hal::{
 };
 
 use crate::abi::{AMD_CORE_COUNTERS, Class, FIRST_INTEL, FIRST_OTHER, MAJORS, WITHOUT_COUNTERS};
-use crate::driver::{Driver, Machine, Request, State};
+use crate::driver::{Driver, Held, Machine, Request, State};
 use crate::events::{self, Countable};
 use crate::group::{Counters, HwpmcGroup, Subject};
 use crate::watch::Watch;
@@ -144,12 +144,12 @@ impl<D: Driver> HwpmcBackend<D> {
         &self.driver
     }
 
-    pub(crate) fn events(&self) -> &dyn EventMap {
-        &*self.events
-    }
-
-    pub(crate) fn classes(&self) -> &[Class] {
-        &self.classes
+    pub(crate) fn resolve(&self, member: &EventSpec) -> Result<Countable> {
+        let software = || {
+            let events = self.driver.software_events();
+            events.map_err(|errno| os_error("list the kernel's own events", errno))
+        };
+        events::resolve(&*self.events, member, &self.classes, software)
     }
 
     /// Opens a group of counters on a target, as [`Backend::open`] does, with its own type.
@@ -172,7 +172,7 @@ impl<D: Driver> HwpmcBackend<D> {
         }
         let mut members = Vec::with_capacity(spec.members.len());
         for (index, member) in spec.members.iter().enumerate() {
-            let member = events::resolve(&*self.events, member, &self.classes);
+            let member = self.resolve(member);
             members.push(member.map_err(|error| error.with_member(index))?);
         }
         let place = self
@@ -363,7 +363,8 @@ impl<D: Driver> HwpmcBackend<D> {
             for (index, member) in members.iter().enumerate() {
                 let asked = &spec.members[index];
                 let outcome = self.take_counter(&mut counters, member, part.cpu, descendants);
-                outcome.map_err(|errno| self.not_taken(errno, asked, target, index))?;
+                outcome
+                    .map_err(|errno| self.not_taken(errno, asked, target, &members[..=index]))?;
             }
         }
         for &id in counters.ids() {
@@ -414,36 +415,69 @@ impl<D: Driver> HwpmcBackend<D> {
         Err(refused)
     }
 
-    /// Returns the refusal of a member that has got no counter.
+    /// Returns the refusal of the last of some members, which has got no counter.
     pub(crate) fn not_taken(
         &self,
         errno: Errno,
         asked: &EventSpec,
         target: &Target,
-        index: usize,
+        members: &[Countable],
     ) -> Error {
         let no_room = [Errno::EINVAL, Errno::EEXIST, Errno::ENOMEM, Errno::EBUSY];
         match no_room.contains(&errno) {
-            true => self.no_room(asked, target, index, errno),
+            true => self.no_room(asked, target, members, errno),
             false => self.refusal(errno, asked, target),
         }
-        .with_member(index)
+        .with_member(members.len().saturating_sub(1))
     }
 
     /// Returns the refusal of a member for which there is no counter. The driver does not say whether another has it:
     /// where the members before it may have taken them all, there are too many.
-    fn no_room(&self, asked: &EventSpec, target: &Target, index: usize, errno: Errno) -> Error {
+    fn no_room(
+        &self,
+        asked: &EventSpec,
+        target: &Target,
+        members: &[Countable],
+        errno: Errno,
+    ) -> Error {
         let attempted = format!("open {asked} on {target}");
-        match index {
-            0 => Error::new(ErrorKind::Busy, attempted)
-                .with_errno(errno as i32)
-                .with_reason("no counter that counts it is free: other groups have them, or another program has the CPUs'"),
-            _ => Error::new(ErrorKind::TooManyEvents, attempted)
-                .with_errno(errno as i32)
-                .with_reason(format!(
-                    "no counter that counts it is left beside those of the {index} events before it"
-                ))
-                .with_hint("count fewer events at the same time: counters do not take turns here"),
+        let names: Vec<&str> = members.iter().map(|member| &*member.info.name).collect();
+        match names.as_slice() {
+            [name, before @ .., _] => {
+                let before = before
+                    .iter()
+                    .fold((*name).to_owned(), |all, name| all + ", " + name);
+                Error::new(ErrorKind::TooManyEvents, attempted)
+                    .with_reason(format!(
+                        "no counter that counts it is left beside those of {before}"
+                    ))
+                    .with_hint(
+                        "count fewer events at the same time: counters do not take turns here",
+                    )
+            }
+            _ => Error::new(ErrorKind::Busy, attempted).with_reason(format!(
+                "no counter that counts it is free: {}",
+                self.holders(target)
+            )),
+        }
+        .with_errno(errno as i32)
+    }
+
+    /// Returns who has counters that a target could have had, as far as the driver reports it.
+    fn holders(&self, target: &Target) -> String {
+        let rows = (0..self.machine.cpus).filter_map(|cpu| self.driver.rows(cpu).ok());
+        let held: Vec<Held> = rows.flatten().map(|row| row.held).collect();
+        let own = self.driver.own_pid();
+        let other = held.iter().find_map(|held| match held {
+            Held::ForCpus { owner: Some(pid) } if *pid != own => Some(*pid),
+            _ => None,
+        });
+        match other {
+            Some(pid) => format!("process {pid} counts CPUs with them"),
+            None if CPUS.contains(target.kind()) && held.contains(&Held::ForProcesses) => {
+                "processes are counted with them, and no CPU at the same time".to_owned()
+            }
+            None => "other groups of this process have them".to_owned(),
         }
     }
 
@@ -463,6 +497,9 @@ impl<D: Driver> HwpmcBackend<D> {
             (Errno::ESRCH, _) => {
                 Error::new(ErrorKind::NoSuchTarget, attempted).with_reason("no such process")
             }
+            (Errno::EBUSY, _) => Error::new(ErrorKind::Busy, attempted).with_reason(
+                "another program counts the process with the counter that it would have",
+            ),
             _ => os_error(&attempted, errno),
         }
         .with_errno(errno as i32)

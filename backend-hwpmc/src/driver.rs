@@ -18,7 +18,7 @@ pub struct PmcId(
 pub struct Request {
     /// The class that is to count it.
     pub class: Class,
-    /// The event select word.
+    /// The event select word; of [`SOFTWARE`](Class::SOFTWARE) the number of the event.
     pub select: u32,
     /// `PMC_CAP_*`.
     pub capabilities: u32,
@@ -37,6 +37,29 @@ pub struct Sampling {
     pub period: u64,
     /// True if they have call chains.
     pub call_chains: bool,
+}
+
+/// A counter of a CPU, as the driver lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Its class.
+    pub class: Class,
+    /// The use that it is in.
+    pub held: Held,
+}
+
+/// The use that a counter is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// None.
+    Free,
+    /// It counts processes, for owners that the driver does not report.
+    ForProcesses,
+    /// It counts this CPU for a process, or another CPU.
+    ForCpus {
+        /// The id of the process, if it counts this CPU.
+        owner: Option<i32>,
+    },
 }
 
 /// A class of counters that a machine has.
@@ -106,6 +129,18 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// The errno of the call.
     fn machine(&self) -> Result<Machine, Errno>;
+
+    /// Returns the counters of a CPU (`PMC_OP_GETPMCINFO`).
+    ///
+    /// # Errors
+    /// `EOVERFLOW` if there are more than is known of any CPU; else the errno of the call.
+    fn rows(&self, cpu: u32) -> Result<Vec<Row>, Errno>;
+
+    /// Returns the events of the class [`SOFTWARE`](Class::SOFTWARE), each with its number (`PMC_OP_GETDYNEVENTINFO`).
+    ///
+    /// # Errors
+    /// The errno of the call.
+    fn software_events(&self) -> Result<Vec<(String, u32)>, Errno>;
 
     /// Takes a counter (`PMC_OP_PMCALLOCATE`).
     ///

@@ -2,7 +2,7 @@
 
 use quipu_hal::{
     Encoding, Error, ErrorKind, Event, EventInfo, EventMap, EventSpec, Filter, FixedCounter,
-    Precision, ResolvedEvent, Result, SlotClass, X86Select,
+    PmuEvent, Precision, ResolvedEvent, Result, SlotClass, X86Select,
 };
 
 use crate::abi::{
@@ -19,10 +19,11 @@ pub(crate) struct Countable {
 }
 
 impl Countable {
-    /// Returns the word of the event in a select register, without levels and interrupts.
-    pub(crate) fn select(&self) -> u32 {
-        let word = self.requests.last().map_or(0, |request| request.select);
-        (u64::from(word) & TAKEN & !LEVELS) as u32
+    /// Returns the word of the event in a select register, without levels and interrupts; None of the kernel's own.
+    pub(crate) fn select(&self) -> Option<u32> {
+        let request = self.requests.last()?;
+        let word = u64::from(request.select) & TAKEN & !LEVELS;
+        (request.class != Class::SOFTWARE).then_some(word as u32)
     }
 }
 
@@ -43,11 +44,15 @@ const LEVELS: u64 = X86Select::USER | X86Select::KERNEL;
 /// The words by which the driver knows the events of fixed counters, from that of instructions on (`iaf_allocate_pmc`).
 const FIXED: [u32; 4] = [0x00c0, 0x003c, 0x0300, 0x0400];
 
-/// Resolves an event.
+/// The PMU of the kernel's own events, by the driver's name of their class.
+pub(crate) const SOFTWARE: &str = "soft";
+
+/// Resolves an event, of the CPU's counters or of the kernel's `software`.
 pub(crate) fn resolve(
     map: &dyn EventMap,
     member: &EventSpec,
     classes: &[Class],
+    software: impl FnOnce() -> Result<Vec<(String, u32)>>,
 ) -> Result<Countable> {
     let refused =
         |kind, reason: &str| Err(Error::new(kind, format!("count {member}")).with_reason(reason));
@@ -58,17 +63,25 @@ pub(crate) fn resolve(
     if member.overflow.is_some() {
         return unsupported("hwpmc(4) sends no signal for overflows");
     }
-    if !matches!(
-        member.event,
-        Event::Hardware(_) | Event::Cache(_) | Event::Raw(_) | Event::Named(_)
-    ) {
-        return refused(
-            ErrorKind::UnsupportedEvent,
-            "hwpmc(4) counts the events of the CPU's counters here",
-        );
-    }
     if !member.filter.intersects(Filter::USER | Filter::KERNEL) {
         return unsupported("it would count nothing: neither user nor kernel mode");
+    }
+    match &member.event {
+        Event::Hardware(_) | Event::Cache(_) | Event::Raw(_) | Event::Named(_) => {}
+        Event::Pmu(event) if event.pmu == SOFTWARE => {
+            if !member.filter.contains(Filter::USER | Filter::KERNEL) {
+                return unsupported(
+                    "the kernel counts it in user mode and in kernel mode together",
+                );
+            }
+            return of_the_kernel(member, event, &software()?);
+        }
+        _ => {
+            return refused(
+                ErrorKind::UnsupportedEvent,
+                "hwpmc(4) counts the events of the CPU's counters, and the kernel's own as soft/NAME/",
+            );
+        }
     }
     let resolved = map.resolve(&member.event, member.filter)?;
     let requests = match requests(&resolved, classes) {
@@ -84,6 +97,43 @@ pub(crate) fn resolve(
     Ok(Countable {
         requests,
         info: resolved.info,
+    })
+}
+
+/// Resolves one of the kernel's own events by its name, in capitals or not.
+fn of_the_kernel(
+    member: &EventSpec,
+    event: &PmuEvent,
+    known: &[(String, u32)],
+) -> Result<Countable> {
+    let number = match event.terms.as_slice() {
+        [name] if name.value.is_none() => {
+            let mut named = known
+                .iter()
+                .filter(|(known, _)| known.eq_ignore_ascii_case(&name.name));
+            named.next().map(|(_, number)| *number)
+        }
+        _ => None,
+    };
+    let Some(number) = number else {
+        let error = Error::new(ErrorKind::UnsupportedEvent, format!("count {member}"));
+        let names: Vec<String> = known.iter().map(|(name, _)| name.to_lowercase()).collect();
+        return Err(match names.is_empty() {
+            true => error.with_reason(
+                "this kernel has no events of its own: it was built without HWPMC_HOOKS",
+            ),
+            false => error
+                .with_reason("the kernel has no event of this name")
+                .with_hint(format!("those that it has are {}", names.join(", "))),
+        });
+    };
+    Ok(Countable {
+        requests: vec![Request {
+            select: number,
+            capabilities: CAP_READ | CAP_USER | CAP_SYSTEM,
+            ..request(Class::SOFTWARE, 0)
+        }],
+        info: EventInfo::counter(member.event.to_string()).honouring(Filter::empty()),
     })
 }
 

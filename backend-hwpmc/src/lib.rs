@@ -13,10 +13,13 @@ mod watch;
 
 pub use abi::Class;
 pub use backend::HwpmcBackend;
-pub use driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Sampling, State, Task};
+pub use driver::{
+    ClassOfCounters, Driver, Forks, Held, Machine, PmcId, Request, Row, Sampling, State, Task,
+};
 pub use group::HwpmcGroup;
 pub use sampling::{HwpmcSampler, LogRecord, Program, Sample, SamplerSpec};
 #[cfg(target_os = "freebsd")]
 pub use sys::{
-    Hwpmc, KernelFile, MappedFile, command_name, kernel_files, kernel_symbol, mapped_files,
+    Hwpmc, KernelFile, MappedFile, command_name, has_ended, kernel_files, kernel_symbol,
+    mapped_files,
 };

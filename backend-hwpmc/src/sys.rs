@@ -7,7 +7,7 @@ mod process;
 mod wire;
 
 pub use self::memory::{KernelFile, MappedFile, kernel_files, kernel_symbol, mapped_files};
-pub use self::process::command_name;
+pub use self::process::{command_name, has_ended};
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::thread;
@@ -20,13 +20,14 @@ use nix::time::{ClockId, clock_gettime};
 use quipu_hal::{Error, ErrorKind};
 
 use self::wire::{
-    ANY_CPU, Allocate, Attach, CALL_CHAIN, ConfigureLog, CpuInfo, DESCENDANTS, DriverStatistics,
-    EVENT_IN_WORDS, FlushLog, ModuleVersion, NEW_VALUE, OLD_VALUE, PROCESS_COUNTING,
-    PROCESS_SAMPLING, ReadWrite, Release, SYSTEM_COUNTING, SYSTEM_SAMPLING, Start, Stop, WriteLog,
+    ANY_CPU, Allocate, Attach, CALL_CHAIN, ConfigureLog, CounterInfo, CounterList, CpuInfo,
+    DESCENDANTS, DriverStatistics, DynamicEvents, EVENT_IN_WORDS, FREE, FlushLog, MOST_COUNTERS,
+    ModuleVersion, NEW_VALUE, OF_PROCESSES, OLD_VALUE, PROCESS_COUNTING, PROCESS_SAMPLING,
+    ReadWrite, Release, SYSTEM_COUNTING, SYSTEM_SAMPLING, Start, Stop, WriteLog,
 };
 use crate::abi::Class;
 use crate::backend::os_error;
-use crate::driver::{ClassOfCounters, Driver, Forks, Machine, PmcId, Request, Task};
+use crate::driver::{ClassOfCounters, Driver, Forks, Held, Machine, PmcId, Request, Row, Task};
 
 /// hwpmc(4) of this machine.
 #[derive(Debug)]
@@ -55,14 +56,8 @@ impl Hwpmc {
             errno => os_error("use hwpmc(4)", errno),
         })
     }
-}
 
-impl Driver for Hwpmc {
-    fn version(&self) -> Result<u32, Errno> {
-        Ok(self.version)
-    }
-
-    fn machine(&self) -> Result<Machine, Errno> {
+    fn cpu_info(&self) -> Result<CpuInfo, Errno> {
         let mut info = CpuInfo {
             cpu_type: 0,
             cpus: 0,
@@ -71,6 +66,17 @@ impl Driver for Hwpmc {
             class: Default::default(),
         };
         self.call.make(&mut info)?;
+        Ok(info)
+    }
+}
+
+impl Driver for Hwpmc {
+    fn version(&self) -> Result<u32, Errno> {
+        Ok(self.version)
+    }
+
+    fn machine(&self) -> Result<Machine, Errno> {
+        let info = self.cpu_info()?;
         let known = info.class.iter().take(info.classes as usize);
         Ok(Machine {
             cpu_type: info.cpu_type,
@@ -84,6 +90,47 @@ impl Driver for Hwpmc {
                 .collect(),
             has_amd_extended_counters: has_amd_extended_counters(),
         })
+    }
+
+    fn rows(&self, cpu: u32) -> Result<Vec<Row>, Errno> {
+        let counters = self.cpu_info()?.counters;
+        if counters > MOST_COUNTERS {
+            return Err(Errno::EOVERFLOW);
+        }
+        let mut list = CounterList {
+            cpu,
+            counters: [CounterInfo::EMPTY; MOST_COUNTERS as usize],
+        };
+        self.call.make(&mut list)?;
+        let listed = list.counters.iter().take(counters as usize);
+        Ok(listed
+            .map(|counter| Row {
+                class: Class(counter.class),
+                held: match counter.disposition {
+                    FREE => Held::Free,
+                    OF_PROCESSES => Held::ForProcesses,
+                    _ => Held::ForCpus {
+                        owner: (counter.owner >= 0).then_some(counter.owner),
+                    },
+                },
+            })
+            .collect())
+    }
+
+    fn software_events(&self) -> Result<Vec<(String, u32)>, Errno> {
+        let mut list = Box::new(DynamicEvents {
+            class: Class::SOFTWARE.0,
+            ..DynamicEvents::EMPTY
+        });
+        self.call.make(&mut *list)?;
+        let listed = list.events.iter().take(list.count as usize);
+        Ok(listed
+            .map(|event| {
+                let name = event.name.split(|byte| *byte == 0).next();
+                let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+                (name, event.number)
+            })
+            .collect())
     }
 
     fn allocate(&self, request: &Request) -> Result<PmcId, Errno> {
@@ -109,9 +156,12 @@ impl Driver for Hwpmc {
                 (None, Some(_)) => PROCESS_SAMPLING,
             },
             count: request.sampling.map_or(0, |how| how.period),
-            words: [request.select.into(), 0, 0, 0],
             ..Allocate::default()
         };
+        match request.class {
+            Class::SOFTWARE => allocate.event = request.select,
+            _ => allocate.words[0] = request.select.into(),
+        }
         self.call.make(&mut allocate)?;
         Ok(PmcId(allocate.id))
     }

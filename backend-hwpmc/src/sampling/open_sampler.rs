@@ -7,10 +7,10 @@ use quipu_hal::{Error, ErrorKind, Result, Target, X86Select};
 use super::SamplerSpec;
 use super::log::Log;
 use super::sampler::{HwpmcSampler, Process};
-use crate::abi::CAP_INTERRUPT;
+use crate::abi::{CAP_INTERRUPT, Class};
 use crate::backend::{HwpmcBackend, Place, refused_attribute, with_children};
 use crate::driver::{Driver, Sampling};
-use crate::events::{self, Countable};
+use crate::events::Countable;
 use crate::group::Counters;
 
 /// The least period: the driver takes it for lesser ones.
@@ -49,7 +49,8 @@ impl<D: Driver> HwpmcBackend<D> {
                         .with_member(index),
                 );
             }
-            let mut member = events::resolve(self.events(), event, self.classes())
+            let mut member = self
+                .resolve(event)
                 .map_err(|error| error.with_member(index))?;
             interrupt(&mut member, *period, spec.call_chains);
             members.push(member);
@@ -73,7 +74,7 @@ impl<D: Driver> HwpmcBackend<D> {
             for (index, member) in members.iter().enumerate() {
                 let asked = &spec.events[index].0;
                 self.take_counter(&mut counters, member, cpu, with_children)
-                    .map_err(|errno| self.not_taken(errno, asked, target, index))?;
+                    .map_err(|errno| self.not_taken(errno, asked, target, &members[..=index]))?;
             }
         }
         let mut sampler = HwpmcSampler {
@@ -146,7 +147,9 @@ impl<D: Driver> HwpmcBackend<D> {
 fn interrupt(member: &mut Countable, period: u64, call_chains: bool) {
     for request in &mut member.requests {
         request.capabilities |= CAP_INTERRUPT;
-        request.select |= X86Select::INTERRUPT as u32;
+        if request.class != Class::SOFTWARE {
+            request.select |= X86Select::INTERRUPT as u32;
+        }
         request.sampling = Some(Sampling {
             period,
             call_chains,

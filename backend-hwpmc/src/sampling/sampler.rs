@@ -25,7 +25,7 @@ pub struct HwpmcSampler<D: Driver> {
     pub(super) log: Log<D>,
     pub(super) counters: Counters<D>,
     pub(super) infos: Box<[EventInfo]>,
-    pub(super) selects: Box<[u32]>,
+    pub(super) selects: Box<[Option<u32>]>,
     /// The period of each event. The counters of each part of the target are those of all events.
     pub(super) periods: Box<[u64]>,
     pub(super) wake_after: usize,
@@ -126,8 +126,8 @@ impl<D: Driver> HwpmcSampler<D> {
     }
 
     /// Returns the word of each event in the select register of a counter (Intel SDM, `IA32_PERFEVTSELx`; AMD APM,
-    /// `PerfEvtSel`), without privilege levels.
-    pub fn selects(&self) -> &[u32] {
+    /// `PerfEvtSel`), without privilege levels; None of an event of the kernel's own.
+    pub fn selects(&self) -> &[Option<u32>] {
         &self.selects
     }
 

@@ -36,6 +36,14 @@ pub fn command_name(pid: i32) -> Result<Vec<u8>, Errno> {
     name.ok_or(Errno::ESRCH)
 }
 
+/// Returns true if there is no such process, or it has ended and waits for its parent. One that cannot be looked at runs.
+pub fn has_ended(pid: i32) -> bool {
+    match task(pid) {
+        Ok(task) => task.state == State::Ended,
+        Err(errno) => errno == Errno::ESRCH,
+    }
+}
+
 /// Calls a function for each thread of a process.
 pub(super) fn threads(pid: i32, each: &mut dyn FnMut(i32, &Task)) -> Result<(), Errno> {
     let what = libc::KERN_PROC_PID | libc::KERN_PROC_INC_THREAD;

@@ -22,6 +22,7 @@ operations! {
     CpuInfo: 2,
     DriverStatistics: 3,
     ModuleVersion: 4,
+    CounterList: 5,
     Allocate: 7,
     Attach: 8,
     Release: 11,
@@ -29,6 +30,7 @@ operations! {
     Start: 14,
     Stop: 15,
     WriteLog: 16,
+    DynamicEvents: 18,
 }
 
 /// The version of the module.
@@ -159,6 +161,87 @@ pub(super) struct CpuInfo {
     pub(super) class: [ClassInfo; 16],
 }
 
+/// `PMC_DISP_FREE`: a counter that nobody has.
+pub(super) const FREE: u32 = 1;
+/// `PMC_DISP_THREAD`: a counter of processes.
+pub(super) const OF_PROCESSES: u32 = 2;
+
+/// The counters that are listed at most.
+pub(super) const MOST_COUNTERS: u32 = 256;
+
+/// `struct pmc_op_getpmcinfo`, with room for more counters than any CPU has.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CounterList {
+    pub(super) cpu: u32,
+    pub(super) counters: [CounterInfo; MOST_COUNTERS as usize],
+}
+
+/// `struct pmc_info`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CounterInfo {
+    pub(super) name: [u8; NAME],
+    pub(super) class: u32,
+    pub(super) enabled: c_int,
+    /// `PMC_DISP_*`.
+    pub(super) disposition: u32,
+    /// The process that counts this CPU, or -1.
+    pub(super) owner: i32,
+    pub(super) mode: u32,
+    pub(super) event: u32,
+    pub(super) flags: u32,
+    pub(super) reload: u64,
+}
+
+impl CounterInfo {
+    pub(super) const EMPTY: Self = Self {
+        name: [0; NAME],
+        class: 0,
+        enabled: 0,
+        disposition: FREE,
+        owner: -1,
+        mode: 0,
+        event: 0,
+        flags: 0,
+        reload: 0,
+    };
+}
+
+/// `PMC_NAME_MAX`.
+const NAME: usize = 64;
+/// `PMC_EV_DYN_COUNT`.
+const MOST_EVENTS: usize = 0x1000;
+
+/// `struct pmc_op_getdyneventinfo`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DynamicEvents {
+    pub(super) class: u32,
+    pub(super) count: u32,
+    pub(super) events: [DynamicEvent; MOST_EVENTS],
+}
+
+impl DynamicEvents {
+    pub(super) const EMPTY: Self = Self {
+        class: 0,
+        count: 0,
+        events: [DynamicEvent {
+            name: [0; NAME],
+            number: 0,
+        }; MOST_EVENTS],
+    };
+}
+
+/// `struct pmc_dyn_event_descr`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DynamicEvent {
+    /// Up to a NUL.
+    pub(super) name: [u8; NAME],
+    pub(super) number: u32,
+}
+
 /// `struct module_stat` of FreeBSD 12, which later kernels take too by its size.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +261,8 @@ const _: () = {
     if align_of::<u64>() == 8 {
         assert!(size_of::<Allocate>() == 72 && offset_of!(Allocate, count) == 32);
         assert!(size_of::<ReadWrite>() == 16 && size_of::<Attach>() == 8);
+        assert!(offset_of!(CounterList, counters) == 8 && size_of::<CounterInfo>() == 104);
+        assert!(offset_of!(DynamicEvents, events) == 8 && size_of::<DynamicEvent>() == 68);
         assert!(offset_of!(CpuInfo, class) == 16 && size_of::<ClassInfo>() == 16);
         assert!(size_of::<ModuleStat>() == 56 && offset_of!(ModuleStat, data) == 48);
     }

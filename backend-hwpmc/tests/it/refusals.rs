@@ -1,8 +1,8 @@
 //! Refusals, and their reasons.
 
 use quipu_hal::{
-    Attributes, Backend, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, RawEvent, Software,
-    Target,
+    Attributes, Backend, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, PmuEvent, RawEvent,
+    Software, Target,
 };
 use quipu_hwpmc::{Class, ClassOfCounters};
 
@@ -114,9 +114,10 @@ fn targets_and_attributes_that_it_has_not_are_refused() {
             ErrorKind::UnsupportedFeature
         );
     }
-    let software = GroupSpec::single(Software::PageFaults);
+    // Those of the kernel that it counts are no others' by another name: faults to fetch instructions are not among them.
+    let faults = GroupSpec::single(Software::PageFaults);
     assert_eq!(
-        kind(&software, Target::CurrentThread),
+        kind(&faults, Target::CurrentThread),
         ErrorKind::UnsupportedEvent
     );
     // The driver takes 32 bits of the select register.
@@ -132,14 +133,64 @@ fn a_group_for_which_there_is_no_room_is_refused_by_its_member() {
     let sim = Sim::new();
     let of = |members: usize| GroupSpec::new(vec![Hardware::Instructions; members]);
     // One fixed counter and one programmable one count instructions.
-    let (kind, member, _) = refusal(&sim, &of(3), &Target::CurrentThread);
+    let (kind, member, text) = refusal(&sim, &of(3), &Target::CurrentThread);
     assert_eq!((kind, member), (ErrorKind::TooManyEvents, Some(2)));
+    let those = "left beside those of instructions, instructions; count fewer";
+    assert!(text.contains(those), "{text}");
     let backend = backend(&sim).expect("a backend");
     let held = backend.open(&of(2), &Target::CurrentThread).expect("two");
     let (kind, member, _) = refusal(&sim, &of(1), &Target::CurrentThread);
     assert_eq!((kind, member), (ErrorKind::Busy, Some(0)));
     drop(held);
     assert_eq!(sim.lock().taken(), 0);
+}
+
+#[test]
+fn who_has_the_counters_is_named() {
+    let sim = Sim::new();
+    sim.lock().is_root = true;
+    let backend = backend(&sim).expect("a backend");
+    let of = |members: usize| GroupSpec::new(vec![Hardware::Instructions; members]);
+    let why = |target: &Target| refusal(&sim, &single(), target).2;
+    let held = backend.open(&of(2), &Target::CurrentThread).expect("two");
+    assert!(why(&Target::CurrentThread).contains("other groups of this process have them"));
+    assert!(why(&Target::Cpu(0)).contains("processes are counted with them, and no CPU"));
+    drop(held);
+    let _held = backend.open(&of(2), &Target::Cpu(1)).expect("two");
+    assert!(why(&Target::CurrentThread).contains("other groups of this process have them"));
+    sim.lock().owner_of_cpus = 812;
+    let text = why(&Target::CurrentThread);
+    assert!(text.contains("process 812 counts CPUs with them"), "{text}");
+}
+
+#[test]
+fn events_of_the_kernel_are_known_by_its_names() {
+    let sim = Sim::new();
+    let backend = backend(&sim).expect("a backend");
+    let named = |name: &str| EventSpec::new(PmuEvent::new("soft").with(name));
+    let faults = GroupSpec::new(vec![named("page_fault.write"), named("PAGE_FAULT.WRITE")]);
+    let group = backend.open(&faults, &Target::CurrentThread);
+    let group = group.expect("as many as there are counters");
+    assert_eq!(&*group.members()[0].name, "soft/page_fault.write/");
+    assert_eq!(sim.lock().asked, Some((0x2_0003, 0x26)));
+    let (kind, member, text) = refusal(
+        &sim,
+        &GroupSpec::single(named("page_fault.fetch")),
+        &Target::CurrentThread,
+    );
+    assert_eq!((kind, member), (ErrorKind::UnsupportedEvent, Some(0)));
+    assert!(text.contains("lock.failed, page_fault.write"), "{text}");
+    // It would count those of the kernel too.
+    let in_user_mode = named("page_fault.write").with_filter(Filter::USER_ONLY);
+    let (kind, ..) = refusal(&sim, &in_user_mode.into(), &Target::CurrentThread);
+    assert_eq!(kind, ErrorKind::UnsupportedFeature);
+    sim.lock().software_events.clear();
+    let (_, _, text) = refusal(
+        &sim,
+        &GroupSpec::single(named("page_fault.write")),
+        &Target::CurrentThread,
+    );
+    assert!(text.contains("built without HWPMC_HOOKS"), "{text}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn records_come_in_the_order_of_their_times() {
     let expected = ["1", "/bin/sh at 0x1000", "3", "4"];
     let expected = (0..4).zip(expected.map(str::to_owned));
     assert_eq!(all, expected.collect::<Vec<_>>());
-    assert_eq!(sampler.selects(), [0xc0]);
+    assert_eq!(sampler.selects(), [Some(0xc0)]);
 }
 
 /// The driver writes into a pipe, which holds less than is logged.

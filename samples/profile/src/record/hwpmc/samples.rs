@@ -53,14 +53,17 @@ const SAMPLE_TYPE: SampleType = SampleType::IDENTIFIER
     .union(SampleType::CPU)
     .union(SampleType::PERIOD);
 
-/// Returns the events as perf_event_open(2) would be asked for them: by their words in a select register.
+/// Returns the events as perf_event_open(2) would be asked for them: by their words in a select register. The kernel's own
+/// have no number there, and are known by their names.
 fn recorded_events(
     plan: &Plan,
     sampler: &HwpmcSampler<Hwpmc>,
 ) -> Result<Vec<RecordedEvent>, Failure> {
-    /// `PERF_ATTR_SIZE_VER0`, and `PERF_TYPE_RAW`.
+    /// `PERF_ATTR_SIZE_VER0`, `PERF_TYPE_RAW`, and `PERF_TYPE_SOFTWARE` with `PERF_COUNT_SW_DUMMY`.
     const SIZE: u32 = 64;
     const RAW: u32 = 4;
+    const SOFTWARE: u32 = 1;
+    const DUMMY: u32 = 9;
     let mut sample_type = SAMPLE_TYPE;
     sample_type.set(SampleType::CALLCHAIN, plan.spec.call_chains);
     let events = plan.spec.events.iter().zip(sampler.selects());
@@ -85,10 +88,11 @@ fn recorded_events(
             ];
             let flags = flags.iter().filter(|(_, is_set)| *is_set);
             let flags = flags.fold(0u64, |all, (bit, _)| all | 1 << bit);
-            let mut attr = [RAW.to_ne_bytes(), SIZE.to_ne_bytes()].concat();
+            let (kind, config) = select.map_or((SOFTWARE, DUMMY), |word| (RAW, word));
+            let mut attr = [kind.to_ne_bytes(), SIZE.to_ne_bytes()].concat();
             let read_format = 0;
             let words = [
-                u64::from(*select),
+                u64::from(config),
                 *period,
                 sample_type.bits(),
                 read_format,
