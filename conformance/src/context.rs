@@ -75,6 +75,22 @@ impl<'a> Context<'a> {
         events.into_iter().next().ok_or(Ability::ExactEvent.into())
     }
 
+    /// The first event with an exact workload of so many occurrences that fits so many times at once.
+    pub(crate) fn exact_for(&self, members: usize, times: u64) -> Outcome<EventSpec> {
+        let fits = |event: &EventSpec| self.room_of([event.clone()], members) == members;
+        let events = self.fixture.exact_events();
+        let mut fitting = events.iter().filter(|event| fits(event));
+        let occurs = |event: &&EventSpec| self.fixture.workload(event, times).is_some();
+        if let Some(event) = fitting.clone().find(occurs) {
+            return Ok(event.clone());
+        }
+        // None does: the reason is that of the first.
+        match fitting.next() {
+            Some(event) => self.workload(event, times).map(|_| event.clone()),
+            None => self.exact().and_then(|_| Err(too_few())),
+        }
+    }
+
     /// An event with an exact workload, which nothing else causes.
     pub(crate) fn undisturbed(&self) -> Outcome<EventSpec> {
         let mut events = self.fixture.exact_events().into_iter();
@@ -106,11 +122,15 @@ impl<'a> Context<'a> {
 
     /// Returns the number of `wanted` counters of an exact event that can be on the PMU at once.
     pub(crate) fn room(&self, wanted: usize) -> usize {
-        let events = self.fixture.exact_events();
-        let least = events
-            .iter()
-            .filter_map(|event| self.fixture.counters_of(event));
-        let limits = least.chain(self.capabilities().slots);
+        self.room_of(self.fixture.exact_events(), wanted)
+    }
+
+    fn room_of(&self, events: impl IntoIterator<Item = EventSpec>, wanted: usize) -> usize {
+        let counters = |event: EventSpec| {
+            let own = self.fixture.counters_of(&event);
+            own.or(self.capabilities().slots)
+        };
+        let limits = events.into_iter().filter_map(counters);
         limits.fold(wanted, usize::min)
     }
 
@@ -118,7 +138,7 @@ impl<'a> Context<'a> {
         if self.room(wanted) == wanted {
             Ok(())
         } else {
-            Err(Missing::Inapplicable("too few counters can count the same event at once").into())
+            Err(too_few())
         }
     }
 
@@ -431,4 +451,8 @@ pub(crate) fn stopped(members: impl IntoIterator<Item = EventSpec>) -> GroupSpec
 /// A group that stays on the PMU.
 pub(crate) fn pinned(members: impl IntoIterator<Item = EventSpec>) -> GroupSpec {
     GroupSpec::new(members).with_attributes(Attributes::default().with_pinned(true))
+}
+
+fn too_few() -> Stop {
+    Missing::Inapplicable("too few counters can count the same event at once").into()
 }

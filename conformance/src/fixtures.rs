@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 pub use linux::LinuxFixture;
 #[cfg(unix)]
+pub use pages::page_faults;
+#[cfg(unix)]
 pub use posix::PosixFixture;
 pub use rounds::RoundsBackend;
 pub use sim::{Altered, SimFixture};

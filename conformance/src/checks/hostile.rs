@@ -157,8 +157,7 @@ fn buffer_of_other_parts(context: &Context<'_>) -> Outcome {
 }
 
 fn any_drop_order(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
-    context.need_room(4)?;
+    let event = context.exact_for(4, 3)?;
     // The code of all calls is loaded before they are made while other groups count: loading it may be page faults.
     let mut alone = context.open_stopped(&event)?;
     alone.enable()?;

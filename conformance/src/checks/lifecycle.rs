@@ -210,8 +210,7 @@ fn buffer_reusable(context: &Context<'_>) -> Outcome {
 }
 
 fn independent_groups(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
-    context.need_room(3)?;
+    let event = context.exact_for(3, 4)?;
     let mut stays = context.open_stopped(&event)?;
     let mut stops = context.open_stopped(&event)?;
     let mut closes = context.open_stopped(&event)?;

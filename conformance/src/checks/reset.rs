@@ -165,7 +165,7 @@ fn restarts_times(context: &Context<'_>) -> Outcome {
 }
 
 fn while_counting(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
+    let event = context.exact_for(1, 500)?;
     let mut group = context.open_stopped(&event)?;
     group.enable()?;
     context.cause(&event, 500)?;

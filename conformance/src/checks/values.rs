@@ -112,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn exact(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
+    let event = context.exact_for(1, 1_000)?;
     for times in [0, 1, 2, 3, 10, 100, 1_000] {
         let mut group = context.measure(&event, times)?;
         let seen = context.reading(&mut *group)?;
@@ -167,7 +167,7 @@ fn nothing_happened(context: &Context<'_>) -> Outcome {
 }
 
 fn add_up(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
+    let event = context.exact_for(1, 400)?;
     let mut group = context.open_stopped(&event)?;
     let mut sum = 0;
     for times in [1, 20, 3, 400, 5] {
@@ -179,7 +179,7 @@ fn add_up(context: &Context<'_>) -> Outcome {
 }
 
 fn outside_is_not_counted(context: &Context<'_>) -> Outcome {
-    let event = context.exact()?;
+    let event = context.exact_for(1, 1_000)?;
     let mut group = context.open_stopped(&event)?;
     context.cause(&event, 1_000)?;
     context.count(&mut *group, &event, 11)?;
