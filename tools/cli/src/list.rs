@@ -3,6 +3,8 @@
 pub mod catalog;
 mod description;
 pub mod entry;
+#[cfg(target_os = "freebsd")]
+mod freebsd;
 #[cfg(target_os = "linux")]
 pub mod linux;
 mod metrics;

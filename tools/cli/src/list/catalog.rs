@@ -42,6 +42,8 @@ impl Catalog {
                 catalog.add_tracepoints(selection, quipu_linux::tracefs::Tracefs::find());
             }
         }
+        #[cfg(target_os = "freebsd")]
+        catalog.add_events_of_the_kernel(selection);
         catalog.entries.sort_by_key(|entry| entry.kind);
         catalog
     }
