@@ -1,9 +1,6 @@
 //! Processes, threads and files of this system: which tasks run, and how many files may be open.
 
-use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::kill;
-use nix::unistd::Pid;
 use quipu::Target;
 
 /// The reason why a program was not counted although its counters were attached.
@@ -19,24 +16,36 @@ pub fn raise_open_file_limit() {
     }
 }
 
-/// Returns true if any of these processes and threads runs. A target that is not a task always does. Only Linux
-/// shows which run; elsewhere running tasks cannot be targets.
+/// Returns true if any of these processes and threads runs. A target that is not a task always does.
 pub fn any_alive(targets: &[Target]) -> bool {
     targets.iter().any(|target| match target {
-        Target::Process(id) | Target::Thread(id) => cfg!(not(target_os = "linux")) || is_alive(*id),
+        Target::Process(id) | Target::Thread(id) => is_alive(*id),
         _ => true,
     })
 }
 
-/// Returns false for a zombie too: it has ended, although it still has its entry (proc_pid_stat(5), `state`).
-fn is_alive(id: i32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
-        // There may be no /proc, or one that does not show other users' tasks.
-        return kill(Pid::from_raw(id), None) != Err(Errno::ESRCH);
-    };
-    // The name before the state is in parentheses and may contain anything.
-    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
-    !state.is_some_and(|rest| rest.starts_with(['Z', 'X', 'x']))
+cfg_if::cfg_if! {
+    if #[cfg(target_os = "freebsd")] {
+        /// Returns false for a process that nobody has waited for too.
+        fn is_alive(id: i32) -> bool {
+            !quipu_hwpmc::has_ended(id)
+        }
+    } else {
+        use nix::errno::Errno;
+        use nix::sys::signal::kill;
+        use nix::unistd::Pid;
+
+        /// Returns false for a zombie too: it has ended, although it still has its entry (proc_pid_stat(5), `state`).
+        fn is_alive(id: i32) -> bool {
+            let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
+                // There may be no /proc, or one that does not show other users' tasks.
+                return kill(Pid::from_raw(id), None) != Err(Errno::ESRCH);
+            };
+            // The name before the state is in parentheses and may contain anything.
+            let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+            !state.is_some_and(|rest| rest.starts_with(['Z', 'X', 'x']))
+        }
+    }
 }
 
 cfg_if::cfg_if! {

@@ -1,4 +1,4 @@
-//! Systems other than Linux: their backends count neither running tasks nor control groups, and the
+//! Systems other than Linux: their backends count no control groups, processes that run already on FreeBSD alone, and the
 //! topology of CPUs is unknown.
 
 use std::convert::Infallible;
@@ -10,10 +10,11 @@ use quipu_shell::Failure;
 use super::super::aggregate::CpuPosition;
 use super::super::options::Options;
 
-/// Refuses options that only Linux supports.
+/// Refuses options that only Linux supports, and FreeBSD.
 pub(in super::super) fn check_supported(options: &Options) -> Result<(), Failure> {
+    let of_processes = !options.target.pid.is_empty() && cfg!(not(target_os = "freebsd"));
     let of_linux = [
-        (!options.target.pid.is_empty(), "-p"),
+        (of_processes, "-p"),
         (!options.target.tid.is_empty(), "-t"),
         (!options.cgroup.is_empty(), "-G"),
         (options.places.per_core, "--per-core"),
