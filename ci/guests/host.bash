@@ -144,7 +144,7 @@ step() { lines "$@" | tr -s '\n ' ' '; }
 
 # What a step's `quipu stat -x,` counted: the values of an event, one a line.
 counted() { # CONSOLE STEP EVENT
-  lines "$1" "$2" | sed -n "s/^\([0-9]*\),,$3,.*/\1/p"
+  lines "$1" "$2" | sed -n "s|^\([0-9]*\),,$3,.*|\1|p"
 }
 
 # A number that was counted is at least one and at most another.
