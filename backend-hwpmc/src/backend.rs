@@ -295,17 +295,17 @@ impl<D: Driver> HwpmcBackend<D> {
             return *known;
         }
         let driver = &*self.driver;
-        // If there is no counter to try, there is none to count with.
-        let Ok(id) = driver.allocate(&events::any(Class::INTEL, None)) else {
+        let mut counters = Counters::new(Arc::clone(&self.driver));
+        let (any, on) = ([events::any(Class::INTEL, None)], Some(driver.own_pid()));
+        let taken = self.take_counter(&mut counters, &any, (None, on), false);
+        let (Ok(()), &[id, ..]) = (taken, counters.ids()) else {
+            // If there is no counter to try, there is none to count with.
             return true;
         };
         let value = driver
             .set(id, LARGE)
-            .and_then(|()| driver.attach(id, driver.own_pid()))
             .and_then(|()| driver.start(id))
             .and_then(|()| driver.read(id));
-        // It is not counted with.
-        let _ = driver.release(id);
         let keeps = value.is_ok_and(|value| (LARGE..2 * LARGE).contains(&value));
         *self.keeps_values.get_or_init(|| keeps)
     }
@@ -358,20 +358,21 @@ impl<D: Driver> HwpmcBackend<D> {
                 (vec![Part::whole()], subject)
             }
         };
+        let pid = match place {
+            Place::Process { pid, .. } => Some(*pid),
+            Place::Cpus(_) => None,
+        };
         let mut counters = Counters::new(Arc::clone(&self.driver));
         for part in &parts {
             for (index, member) in members.iter().enumerate() {
                 let asked = &spec.members[index];
-                let outcome = self.take_counter(&mut counters, member, part.cpu, descendants);
+                let on = (part.cpu, pid);
+                let outcome = self.take_counter(&mut counters, &member.requests, on, descendants);
                 outcome
                     .map_err(|errno| self.not_taken(errno, asked, target, &members[..=index]))?;
             }
         }
         for &id in counters.ids() {
-            if let Place::Process { pid, .. } = place {
-                let attached = driver.attach(id, *pid);
-                attached.map_err(|errno| self.refusal(errno, &spec.members[0], target))?;
-            }
             let started = driver.start(id);
             started.map_err(|errno| self.refusal(errno, &spec.members[0], target))?;
         }
@@ -393,23 +394,42 @@ impl<D: Driver> HwpmcBackend<D> {
         }
     }
 
+    /// Takes a counter of a CPU, or one that is attached to a process. The driver gives the first that is free to this process, also
+    /// where another program counts that process with it; while it is held the next is given.
     pub(crate) fn take_counter(
         &self,
         counters: &mut Counters<D>,
-        member: &Countable,
-        cpu: Option<u32>,
+        requests: &[Request],
+        (cpu, pid): (Option<u32>, Option<i32>),
         descendants: bool,
     ) -> Result<(), Errno> {
         let mut refused = Errno::EINVAL;
-        for request in &member.requests {
+        let mut of_others = Counters::new(Arc::clone(&self.driver));
+        for request in requests {
             let mut request = *request;
             (request.cpu, request.descendants) = (cpu, descendants);
-            match self.driver.allocate(&request) {
-                Ok(id) => {
-                    counters.push(id);
-                    return Ok(());
+            loop {
+                let id = match self.driver.allocate(&request) {
+                    Ok(id) => id,
+                    Err(errno) if of_others.ids().is_empty() => {
+                        refused = errno;
+                        break;
+                    }
+                    Err(_) => break,
+                };
+                match pid.map_or(Ok(()), |pid| self.driver.attach(id, pid)) {
+                    Ok(()) => {
+                        counters.push(id);
+                        return Ok(());
+                    }
+                    Err(errno) => {
+                        of_others.push(id);
+                        refused = errno;
+                    }
                 }
-                Err(errno) => refused = errno,
+                if refused != Errno::EBUSY {
+                    return Err(refused);
+                }
             }
         }
         Err(refused)
@@ -423,7 +443,7 @@ impl<D: Driver> HwpmcBackend<D> {
         target: &Target,
         members: &[Countable],
     ) -> Error {
-        let no_room = [Errno::EINVAL, Errno::EEXIST, Errno::ENOMEM, Errno::EBUSY];
+        let no_room = [Errno::EINVAL, Errno::EEXIST, Errno::ENOMEM];
         match no_room.contains(&errno) {
             true => self.no_room(asked, target, members, errno),
             false => self.refusal(errno, asked, target),
@@ -497,9 +517,8 @@ impl<D: Driver> HwpmcBackend<D> {
             (Errno::ESRCH, _) => {
                 Error::new(ErrorKind::NoSuchTarget, attempted).with_reason("no such process")
             }
-            (Errno::EBUSY, _) => Error::new(ErrorKind::Busy, attempted).with_reason(
-                "another program counts the process with the counter that it would have",
-            ),
+            (Errno::EBUSY, _) => Error::new(ErrorKind::Busy, attempted)
+                .with_reason("other programs count the process with all counters that count it"),
             _ => os_error(&attempted, errno),
         }
         .with_errno(errno as i32)

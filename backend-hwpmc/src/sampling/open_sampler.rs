@@ -73,7 +73,7 @@ impl<D: Driver> HwpmcBackend<D> {
         for cpu in cpus {
             for (index, member) in members.iter().enumerate() {
                 let asked = &spec.events[index].0;
-                self.take_counter(&mut counters, member, cpu, with_children)
+                self.take_counter(&mut counters, &member.requests, (cpu, pid), with_children)
                     .map_err(|errno| self.not_taken(errno, asked, target, &members[..=index]))?;
             }
         }
@@ -84,13 +84,10 @@ impl<D: Driver> HwpmcBackend<D> {
             infos: members.into_iter().map(|member| member.info).collect(),
             periods: spec.events.iter().map(|(_, period)| *period).collect(),
             wake_after: spec.wake_after,
-            processes: pid.map(|_| Vec::new()),
+            processes: pid.map(|pid| vec![Process { pid, started: None }]),
             with_children,
             addresses: Vec::new(),
         };
-        if let Some(pid) = pid {
-            self.attach_process(&mut sampler, pid, target)?;
-        }
         if !spec.attributes.disabled || spec.attributes.enable_on_exec {
             sampler.enable()?;
         }
@@ -112,20 +109,14 @@ impl<D: Driver> HwpmcBackend<D> {
             .with_reason("hwpmc(4) adds processes to those that it samples, and nothing else"));
         };
         self.check_is_another(*pid, target)?;
-        self.attach_process(sampler, *pid, target)
-    }
-
-    fn attach_process(
-        &self,
-        sampler: &mut HwpmcSampler<D>,
-        pid: i32,
-        target: &Target,
-    ) -> Result<()> {
         for &id in sampler.counters.ids() {
-            let attached = self.driver().attach(id, pid);
+            let attached = self.driver().attach(id, *pid);
             attached.map_err(|errno| self.refusal(errno, &sampler.infos[0].name, target))?;
         }
-        let process = Process { pid, started: None };
+        let process = Process {
+            pid: *pid,
+            started: None,
+        };
         sampler.processes.get_or_insert_default().push(process);
         Ok(())
     }

@@ -4,7 +4,7 @@ use quipu_hal::{
     Attributes, Backend, ErrorKind, EventSpec, Filter, GroupSpec, Hardware, PmuEvent, RawEvent,
     Software, Target,
 };
-use quipu_hwpmc::{Class, ClassOfCounters};
+use quipu_hwpmc::{Class, ClassOfCounters, SamplerSpec};
 
 use crate::events::backend;
 use crate::simulated::{Sim, own};
@@ -161,6 +161,31 @@ fn who_has_the_counters_is_named() {
     sim.lock().owner_of_cpus = 812;
     let text = why(&Target::CurrentThread);
     assert!(text.contains("process 812 counts CPUs with them"), "{text}");
+}
+
+/// The driver gives the same counters to two programs that count one process.
+#[test]
+fn a_process_that_another_program_counts_is_counted_with_other_counters() {
+    let sim = Sim::new();
+    let pid = sim.lock().asleep();
+    sim.lock().of_others = vec![
+        (Class::INTEL_FIXED, 0),
+        (Class::INTEL, 0),
+        (Class::INTEL, 1),
+    ];
+    let backend = backend(&sim).expect("a backend");
+    let branches = GroupSpec::new(vec![Hardware::Branches; 2]);
+    let group = backend.open(&branches, &Target::Process(pid));
+    let group = group.expect("two are left");
+    assert_eq!(sim.lock().taken(), 2, "what is in use is given back");
+    drop(group);
+    // Those of instructions are all in use.
+    let (kind, member, text) = refusal(&sim, &single(), &Target::Process(pid));
+    assert_eq!((kind, member), (ErrorKind::Busy, Some(0)));
+    assert!(text.contains("other programs count the process"), "{text}");
+    let sampled = SamplerSpec::new([(EventSpec::new(Hardware::Branches), 1000)]);
+    let sampler = backend.open_sampler(&sampled, &Target::Process(pid));
+    assert!(sampler.is_ok());
 }
 
 #[test]

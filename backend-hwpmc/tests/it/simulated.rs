@@ -45,6 +45,8 @@ pub(crate) struct System {
     pub(crate) has_host_threads: bool,
     /// The select word and the capabilities that were asked for last.
     pub(crate) asked: Option<(u32, u32)>,
+    /// The counters with which another program counts every process.
+    pub(crate) of_others: Vec<(Class, u32)>,
     /// The process to which counters of CPUs are said to belong.
     pub(crate) owner_of_cpus: i32,
     pub(crate) software_events: Vec<(String, u32)>,
@@ -137,6 +139,7 @@ impl Sim {
             kept_bits: 48,
             has_host_threads: false,
             asked: None,
+            of_others: Vec::new(),
             owner_of_cpus: own(),
             software_events: vec![
                 ("LOCK.FAILED".into(), 0x2_0000),

@@ -99,11 +99,19 @@ impl Driver for Sim {
 
     fn attach(&self, id: PmcId, pid: i32) -> Result<(), Errno> {
         let mut system = self.lock();
+        let counter = system.counters.get(&id.0).ok_or(Errno::EINVAL)?;
+        let is_taken = system
+            .of_others
+            .contains(&(counter.request.class, counter.row));
         let process = system
             .processes
             .get_mut(&pid)
             .filter(|process| !process.has_ended);
-        process.ok_or(Errno::ESRCH)?.counted_by.insert(id.0);
+        let process = process.ok_or(Errno::ESRCH)?;
+        if is_taken {
+            return Err(Errno::EBUSY);
+        }
+        process.counted_by.insert(id.0);
         Ok(())
     }
 
