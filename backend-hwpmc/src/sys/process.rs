@@ -97,17 +97,25 @@ fn records<const N: usize>(
 fn of(record: &libc::kinfo_proc) -> Task {
     let usage = &record.ki_rusage;
     let count = |number| u64::try_from(number).unwrap_or(0);
+    let of_children = &record.ki_rusage_ch;
+    let children_time = micros(of_children.ru_utime) + micros(of_children.ru_stime);
+    let state = match record.ki_stat {
+        libc::SSLEEP | libc::SSTOP | libc::SWAIT => State::Asleep,
+        libc::SZOMB => State::Ended,
+        _ => State::Running,
+    };
+    // A process that ends adds those of its children to its own (`exit1`, sys/kern/kern_exit.c). How often they switched the kernel
+    // does not report.
+    let added = match state {
+        State::Ended => children_time,
+        _ => 0,
+    };
+    let microseconds = |time: u64| time.saturating_mul(1_000);
     Task {
-        state: match record.ki_stat {
-            libc::SSLEEP | libc::SSTOP | libc::SWAIT => State::Asleep,
-            libc::SZOMB => State::Ended,
-            _ => State::Running,
-        },
+        state,
         switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
-        cpu_time: record.ki_runtime.saturating_mul(1_000),
-        children_time: micros(record.ki_rusage_ch.ru_utime)
-            .saturating_add(micros(record.ki_rusage_ch.ru_stime))
-            .saturating_mul(1_000),
+        cpu_time: microseconds(record.ki_runtime.saturating_sub(added)),
+        children_time: microseconds(children_time),
         started: (
             record.ki_start.tv_sec as i64,
             record.ki_start.tv_usec as i64,
