@@ -57,8 +57,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// As many places are known at once: they fill a table of 2^18.
-    const MOST: usize = 7 << 15;
+    /// As many places are known at once: they fill a table of 2^14.
+    const MOST: usize = 7 << 11;
 
     /// Returns what is at an address.
     pub(crate) fn at(&mut self, replay: &mut Replay, owner: AddressOwner, address: u64) -> Place {

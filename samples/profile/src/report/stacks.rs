@@ -88,8 +88,8 @@ pub(super) struct KnownAddresses {
 }
 
 impl KnownAddresses {
-    /// As many addresses are known at once, which take some 13 MB: a build of a large program hits as many.
-    const MOST: usize = 7 << 16;
+    /// As many addresses are known at once: they fill a table of 2^14, which CPUs have in their caches.
+    const MOST: usize = 7 << 11;
 
     /// Returns the list of an address.
     pub(super) fn get(&self, at: AtAddress) -> Option<u32> {
