@@ -5,15 +5,16 @@
 
 mod conversion;
 mod parse;
+mod pointer;
 
 use std::fmt::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::bytes::until_nul;
 use crate::trace_format::{FieldValue, TraceField, TraceFormat};
 
-use conversion::{Amount, Conversion, Piece, pieces};
+use conversion::{Amount, Piece, pieces};
 use parse::{Argument, Parser};
 
 /// No width is larger than this.
@@ -86,27 +87,34 @@ impl TracePrint {
                     Some(usize::try_from(value).unwrap_or(WIDEST).min(WIDEST))
                 }
             };
-            let width = amount(conversion.width).unwrap_or(0);
+            let width = amount(conversion.width);
             let precision = amount(conversion.precision);
             let Some(argument) = arguments.next() else {
                 return;
             };
+            let columns = width.unwrap_or(0);
             match conversion.letter {
                 's' => {
                     let text = self.text(argument, raw);
-                    conversion.text(&text, width, precision, out);
+                    conversion.text(&text, columns, precision, out);
                 }
                 'c' => {
                     let value = number(argument, raw, &self.format) as u8;
-                    conversion.text(&char::from(value).to_string(), width, None, out);
+                    conversion.text(&char::from(value).to_string(), columns, None, out);
                 }
                 'p' => {
-                    let text = self.pointer(conversion, argument, raw, symbols);
-                    conversion.text(&text, width, None, out);
+                    let bytes = match uncast(argument) {
+                        Argument::Field(field) => self.bytes(*field, raw),
+                        _ => &[],
+                    };
+                    match pointer::text(&conversion.pointer, bytes, width) {
+                        Some(text) => out.push_str(&text),
+                        None => self.address(&conversion.pointer, argument, raw, symbols, out),
+                    }
                 }
                 _ => {
                     let value = number(argument, raw, &self.format);
-                    conversion.number(value, width, precision, out);
+                    conversion.number(value, columns, precision, out);
                 }
             }
         }
@@ -148,9 +156,7 @@ impl TracePrint {
             Argument::Hex(field, len, between) => {
                 let bytes = self.bytes(*field, raw);
                 let len = usize::try_from(value(len)).unwrap_or(usize::MAX);
-                let bytes = &bytes[..len.min(bytes.len())];
-                let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                hex.join(between)
+                hex(&bytes[..len.min(bytes.len())], between)
             }
             Argument::Numbers(field, parts) => {
                 let [count, size] = &**parts;
@@ -160,74 +166,51 @@ impl TracePrint {
                 }
                 let count = usize::try_from(value(count)).unwrap_or(usize::MAX);
                 let numbers = self.bytes(*field, raw).chunks_exact(size).take(count);
-                let numbers: Vec<_> = numbers.map(|n| unsigned(n).to_string()).collect();
+                let numbers: Vec<_> = numbers.map(|n| format!("{:#x}", unsigned(n))).collect();
                 format!("{{{}}}", numbers.join(","))
             }
             Argument::Mask(field) => {
-                let words: Vec<_> = self.bytes(*field, raw).chunks(4).map(unsigned).collect();
-                let words = words.iter().rev().map(|word| format!("{word:08x}"));
+                let mut bytes = least_first(self.bytes(*field, raw));
+                bytes.reverse();
+                let words = bytes.chunks(4).map(|word| hex(word, ""));
                 words.collect::<Vec<_>>().join(",")
             }
+            Argument::Cpus(field) => ranges(&least_first(self.bytes(*field, raw))),
             _ => String::new(),
         }
     }
 
     fn field_text(&self, field: &TraceField, raw: &[u8]) -> String {
         match field.value(raw) {
-            Some(FieldValue::Text(text)) => String::from_utf8_lossy(text).into_owned(),
             // A pointer to text, which is not here.
             Some(FieldValue::Unsigned(address)) if field.size() == 8 => format!("{address:x}"),
-            Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
-                let bytes = self.bytes_of(field, raw);
-                let end = bytes.iter().position(|byte| *byte == 0);
-                let text = &bytes[..end.unwrap_or(bytes.len())];
-                String::from_utf8_lossy(text).into_owned()
-            }
-            _ => String::new(),
+            None | Some(FieldValue::Signed(_) | FieldValue::Unsigned(_)) => String::new(),
+            Some(_) => String::from_utf8_lossy(until_nul(self.bytes_of(field, raw))).into_owned(),
         }
     }
 
-    /// Returns the text of what a pointer points to.
-    fn pointer(
+    /// Appends an address, as a symbol where the letters ask for it.
+    fn address(
         &self,
-        conversion: &Conversion,
+        letters: &str,
         argument: &Argument,
         raw: &[u8],
         symbols: &mut Symbols<'_>,
-    ) -> String {
-        let bytes = match argument {
-            Argument::Field(field) => self.bytes(*field, raw),
-            _ => &[],
+        out: &mut String,
+    ) {
+        let address = number(argument, raw, &self.format);
+        let known = match letters {
+            "" => None,
+            _ => symbols(address),
         };
-        match (conversion.pointer.as_str(), bytes) {
-            ("I4" | "i4", [a, b, c, d, ..]) => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
-            ("I6c" | "I6", bytes) if bytes.len() >= 16 => {
-                let address: [u8; 16] = bytes[..16].try_into().unwrap_or_default();
-                Ipv6Addr::from(address).to_string()
+        let _ = match (known, letters) {
+            (Some((name, start)), "S" | "F") => {
+                write!(out, "{name}+{:#x}", address.wrapping_sub(start))
             }
-            ("M", bytes) if bytes.len() >= 6 => {
-                let hex: Vec<_> = bytes[..6]
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
-                hex.join(":")
-            }
-            (kind, _) => {
-                let address = number(argument, raw, &self.format);
-                let known = match kind {
-                    "S" | "s" | "F" | "f" => symbols(address),
-                    _ => None,
-                };
-                match (known, kind) {
-                    (Some((name, start)), "S" | "F") => {
-                        format!("{name}+{:#x}", address.wrapping_sub(start))
-                    }
-                    (Some((name, _)), _) => name,
-                    (None, _) if address == 0 => "(nil)".to_owned(),
-                    (None, _) => format!("{address:#x}"),
-                }
-            }
-        }
+            (Some((name, _)), _) => write!(out, "{name}"),
+            (None, "") if address == 0 => write!(out, "(nil)"),
+            (None, _) => write!(out, "{address:#x}"),
+        };
     }
 
     fn bytes<'r>(&self, field: usize, raw: &'r [u8]) -> &'r [u8] {
@@ -305,6 +288,46 @@ fn binary(operator: &str, left: u64, right: u64) -> u64 {
     }
 }
 
+/// Returns an argument without the casts around it.
+fn uncast(mut argument: &Argument) -> &Argument {
+    while let Argument::Cast(_, inner) = argument {
+        argument = inner;
+    }
+    argument
+}
+
+/// Returns bytes as hexadecimal numbers of two digits, with text between them.
+fn hex(bytes: &[u8], between: &str) -> String {
+    let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.join(between)
+}
+
+/// Returns the bytes of a mask in the order of its bits.
+fn least_first(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if cfg!(target_endian = "big") {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// Returns the numbers of the bits that are set, those that follow each other as a range: `0-3,8`.
+fn ranges(bytes: &[u8]) -> String {
+    let is_set = |bit: &usize| bytes[bit / 8] >> (bit % 8) & 1 != 0;
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for bit in (0..8 * bytes.len()).filter(is_set) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == bit => *last = bit,
+            _ => ranges.push((bit, bit)),
+        }
+    }
+    let ranges = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    ranges.collect::<Vec<_>>().join(",")
+}
+
 /// Returns up to eight bytes as a number.
 fn unsigned(bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
@@ -323,24 +346,34 @@ impl TraceFormat {
     pub fn print_fields(&self, raw: &[u8], out: &mut String) {
         let own = self.fields().iter();
         for field in own.filter(|field| !field.name().starts_with("common_")) {
+            let declared = field.declaration().rsplit_once(field.name());
+            let is_of = |types: &[&str]| {
+                declared.is_some_and(|(before, _)| types.iter().any(|of| before.contains(of)))
+            };
             let _ = write!(out, " {}=", field.name());
             let _ = match field.value(raw) {
                 None => Ok(()),
+                Some(FieldValue::Signed(value)) if field.size() == 2 => write!(out, "{value:2}"),
                 Some(FieldValue::Signed(value)) => write!(out, "{value}"),
-                Some(FieldValue::Unsigned(value)) if is_address(field) => write!(out, "{value:#x}"),
+                // A long number mostly is an address.
+                Some(FieldValue::Unsigned(value)) if is_of(&["*", "long"]) => {
+                    write!(out, "{value:#x}")
+                }
                 Some(FieldValue::Unsigned(value)) => write!(out, "{value}"),
-                Some(FieldValue::Text(text)) => write!(out, "{}", String::from_utf8_lossy(text)),
-                Some(FieldValue::List(_) | FieldValue::Bytes(_)) => {
-                    let bytes = field.bytes(raw).unwrap_or_default().iter();
-                    let hex: Vec<_> = bytes.map(|byte| format!("{byte:02x}")).collect();
-                    write!(out, "ARRAY[{}]", hex.join(", "))
+                Some(_) => {
+                    let bytes = field.bytes(raw).unwrap_or_default();
+                    let text = until_nul(bytes);
+                    match is_of(&["char", "u8", "s8"]) && text.iter().all(is_printable) {
+                        true => write!(out, "{}", String::from_utf8_lossy(text)),
+                        false => write!(out, "ARRAY[{}]", hex(bytes, ", ")),
+                    }
                 }
             };
         }
     }
 }
 
-/// Returns true if a field is a pointer or a long number, which mostly is one.
-fn is_address(field: &TraceField) -> bool {
-    field.declaration().contains(['*']) || field.declaration().contains("long")
+/// Returns true for a character that C prints, and for space.
+fn is_printable(byte: &u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t'..=b'\r')
 }

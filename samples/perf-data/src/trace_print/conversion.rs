@@ -1,5 +1,7 @@
 //! Conversions of printf(3), as the kernel writes them (`Documentation/core-api/printk-formats.rst`).
 
+use super::pointer;
+
 /// A part of a format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
@@ -29,7 +31,7 @@ pub(super) struct Conversion {
     size: u32,
     /// Letter of the conversion: one of `diuxXocsp`.
     pub(super) letter: char,
-    /// Part of a pointer that is printed: `S`, `I4`.
+    /// Letters that say how a pointer is printed: `S`, `I4`.
     pub(super) pointer: String,
 }
 
@@ -78,8 +80,7 @@ fn conversion(mut rest: &str) -> Option<(Conversion, &str)> {
     rest = &after[letter.len_utf8()..];
     let mut pointer = "";
     if letter == 'p' {
-        let len = pointer_len(rest);
-        (pointer, rest) = rest.split_at(len);
+        (pointer, rest) = rest.split_at(pointer::letters(rest));
     }
     let conversion = Conversion {
         left: flags.contains('-'),
@@ -111,18 +112,6 @@ fn amount(rest: &mut &str) -> Option<Amount> {
     let (digits, after) = rest.split_at(len);
     *rest = after;
     digits.parse().ok().map(Amount::Fixed)
-}
-
-/// Returns the number of letters after `%p` that say what is printed.
-fn pointer_len(rest: &str) -> usize {
-    let known = [
-        "ISpc", "ISp", "IS", "I6c", "I6", "i6", "I4", "i4", "Ub", "Ul", "U", "MF", "M", "m", "S",
-        "s", "F", "f", "x", "K", "bl", "b",
-    ];
-    known
-        .iter()
-        .find(|known| rest.starts_with(**known))
-        .map_or(0, |known| known.len())
 }
 
 impl Conversion {

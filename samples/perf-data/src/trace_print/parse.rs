@@ -34,8 +34,10 @@ pub(super) enum Argument {
     Hex(usize, Box<Self>, &'static str),
     /// Numbers of a field: how many, and the size of each in bytes.
     Numbers(usize, Box<[Self; 2]>),
-    /// Bits of a field.
+    /// Bits of a field, in hexadecimal.
     Mask(usize),
+    /// Numbers of the bits of a field.
+    Cpus(usize),
 }
 
 /// Numbers and their names; `None` for a number that is not in the format.
@@ -281,15 +283,17 @@ impl<'a> Parser<'a> {
     /// Takes the arguments of a function that the kernel has for printing.
     fn call(&mut self, function: &str) -> Option<Argument> {
         Some(match function {
-            "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
-                Argument::Field(self.field()?)
-            }
+            "__get_str"
+            | "__get_rel_str"
+            | "__get_dynamic_array"
+            | "__get_rel_dynamic_array"
+            | "__get_sockaddr"
+            | "__get_rel_sockaddr" => Argument::Field(self.field()?),
             "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => {
                 Argument::Len(self.field()?)
             }
-            "__get_bitmask" | "__get_rel_bitmask" | "__get_cpumask" | "__get_rel_cpumask" => {
-                Argument::Mask(self.field()?)
-            }
+            "__get_bitmask" | "__get_rel_bitmask" => Argument::Mask(self.field()?),
+            "__get_cpumask" | "__get_rel_cpumask" => Argument::Cpus(self.field()?),
             "__print_flags" | "__print_flags_u64" => {
                 let value = self.expression()?;
                 self.need(",")?;

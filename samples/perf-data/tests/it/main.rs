@@ -8,4 +8,5 @@ mod records_in_sequence;
 mod round_trip;
 mod samples;
 mod trace_format;
+mod trace_pointers;
 mod trace_print;
