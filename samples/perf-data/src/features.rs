@@ -314,6 +314,8 @@ fn name_of(number: u32) -> &'static str {
         number::NUMA_TOPOLOGY => "HEADER_NUMA_TOPOLOGY",
         number::BRANCH_STACK => "HEADER_BRANCH_STACK",
         number::PMU_MAPPINGS => "HEADER_PMU_MAPPINGS",
+        number::AUXTRACE => "HEADER_AUXTRACE",
+        number::STAT => "HEADER_STAT",
         number::BPF_PROG_INFO => "HEADER_BPF_PROG_INFO",
         number::BPF_BTF => "HEADER_BPF_BTF",
         number::CPU_PMU_CAPS => "HEADER_CPU_PMU_CAPS",
@@ -527,6 +529,31 @@ mod tests {
                     Features::default().read(number, &section[..len], &mut [], ByteOrder::Native);
                 assert_eq!(taken.is_ok(), whole, "{number} {len}");
             }
+        }
+    }
+
+    /// The numbers of `tools/perf/util/header.h`, from `HEADER_TRACING_DATA` on, and of simpleperf's `record_file_format.h`.
+    #[test]
+    fn sections_that_are_left_out_have_the_names_of_perf() {
+        const OTHER: &str = "another feature";
+        let of_perf = "TRACING_DATA BUILD_ID HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC CPUID TOTAL_MEM \
+            CMDLINE EVENT_DESC CPU_TOPOLOGY NUMA_TOPOLOGY BRANCH_STACK PMU_MAPPINGS GROUP_DESC AUXTRACE STAT CACHE \
+            SAMPLE_TIME MEM_TOPOLOGY - - BPF_PROG_INFO BPF_BTF COMPRESSED CPU_PMU_CAPS - HYBRID_TOPOLOGY PMU_CAPS";
+        let of_perf = of_perf.split_whitespace().map(|name| match name {
+            "-" => OTHER.to_owned(),
+            name => format!("HEADER_{name}"),
+        });
+        let of_simpleperf = ["FEAT_FILE", "FEAT_META_INFO", OTHER, OTHER, "FEAT_FILE2"];
+        let expected: Vec<_> = (1..)
+            .zip(of_perf)
+            .chain((128..).zip(of_simpleperf.map(str::to_owned)))
+            .collect();
+        let mut features = Features::default();
+        for (number, _) in &expected {
+            features.leave_out(*number, u64::from(*number) << 8);
+        }
+        for ((number, expected), (name, offset)) in expected.iter().zip(features.left_out) {
+            assert_eq!((name, offset), (expected.as_str(), u64::from(*number) << 8));
         }
     }
 
