@@ -68,12 +68,11 @@ impl EventAttr {
 
     pub(crate) fn flag(&self, bit: u32) -> bool {
         // C numbers bit-fields from the other end on big-endian machines.
-        let bit = if cfg!(target_endian = "big") {
-            63 - bit
-        } else {
-            bit
+        let flags = match cfg!(target_endian = "big") {
+            true => self.u64(40).reverse_bits(),
+            false => self.u64(40),
         };
-        self.u64(40) >> bit & 1 != 0
+        flags >> bit & 1 != 0
     }
 
     /// `type`: `PERF_TYPE_*`, or the number of a PMU.
@@ -181,19 +180,43 @@ mod tests {
         }
     }
 
+    /// The bit-fields of `struct perf_event_attr` in `include/uapi/linux/perf_event.h`.
     #[test]
-    #[cfg(target_endian = "little")]
     fn flags_are_the_kernels() {
-        let mut bytes = bytes(64, 64);
-        bytes[40..48].copy_from_slice(&(1u64 << 10).to_ne_bytes());
-        let attr = EventAttr::from_bytes(&bytes).expect("good");
-        assert!(attr.is_frequency() && !attr.sample_id_all());
-        bytes[40..48].copy_from_slice(&(1u64 << 18).to_ne_bytes());
-        let attr = EventAttr::from_bytes(&bytes).expect("good");
-        assert!(!attr.is_frequency() && attr.sample_id_all());
-        assert!(!attr.defers_callchains());
-        bytes[40..48].copy_from_slice(&(1u64 << 38).to_ne_bytes());
-        let attr = EventAttr::from_bytes(&bytes).expect("good");
-        assert!(attr.defers_callchains());
+        for bit in 0..64 {
+            let mut bytes = bytes(64, 64);
+            let flags = match cfg!(target_endian = "big") {
+                true => 1u64 << (63 - bit),
+                false => 1 << bit,
+            };
+            bytes[40..48].copy_from_slice(&flags.to_ne_bytes());
+            let attr = EventAttr::from_bytes(&bytes).expect("good");
+            for (own, flag) in [
+                (1, attr.is_inherited()),
+                (4, attr.excludes_user()),
+                (5, attr.excludes_kernel()),
+                (10, attr.is_frequency()),
+                (12, attr.is_enabled_by_exec()),
+                (18, attr.sample_id_all()),
+                (19, attr.excludes_host()),
+                (20, attr.excludes_guest()),
+                (38, attr.defers_callchains()),
+            ] {
+                assert_eq!(flag, own == bit, "{own} {bit}");
+            }
+            let is_precise = matches!(bit, 15 | 16);
+            assert_eq!(attr.precise_ip() != 0, is_precise, "{bit}");
+        }
+    }
+
+    #[test]
+    fn a_dummy_is_an_event_of_software() {
+        for (event_type, config, expected) in [(1u32, 9u64, true), (1, 8, false), (0, 9, false)] {
+            let mut bytes = bytes(64, 64);
+            bytes[..4].copy_from_slice(&event_type.to_ne_bytes());
+            bytes[8..16].copy_from_slice(&config.to_ne_bytes());
+            let attr = EventAttr::from_bytes(&bytes).expect("good");
+            assert_eq!(attr.is_dummy(), expected, "{event_type} {config}");
+        }
     }
 }

@@ -120,7 +120,12 @@ mod tests {
             (1, 1 << 32, None),
             (2, 77, None),
             (3, 0x1_0002, Some("LLC-load-misses")),
+            (3, 0, Some("L1-dcache-loads")),
+            (3, 0x100, Some("L1-dcache-stores")),
+            (3, 0x1_0203, Some("dTLB-prefetch-misses")),
             (3, 0x1_0009, None),
+            (3, 0x300, None),
+            (3, 0x2_0000, None),
             (3, 0x100_0000, None),
             (4, 0x1c0, Some("r01c0")),
             (11, 0, None),
@@ -132,7 +137,11 @@ mod tests {
             );
         }
         let breakpoint = |access| name(5, 0, 0, [0x1000, 4], access);
-        assert_eq!(breakpoint(2).as_deref(), Some("mem:0x1000/4:w"));
+        for (access, name) in [(1, "r"), (2, "w"), (3, "rw"), (4, "x")] {
+            let name = format!("mem:0x1000/4:{name}");
+            assert_eq!(breakpoint(access), Some(name));
+        }
+        assert_eq!(breakpoint(0), None);
         assert_eq!(breakpoint(9), None);
         assert_eq!(name(5, 0, 0, [0x1000, 300], 2), None);
     }

@@ -229,19 +229,21 @@ fn malformed(line: &str) -> Error {
 }
 
 fn number<'a>(bytes: &[u8], signed: bool) -> FieldValue<'a> {
-    let mut wide = [0; 8];
-    let len = bytes.len().min(8);
-    let unused = 64 - 8 * len as u32;
-    if cfg!(target_endian = "big") {
-        wide[8 - len..].copy_from_slice(&bytes[..len]);
-    } else {
-        wide[..len].copy_from_slice(&bytes[..len]);
+    let value = unsigned(bytes);
+    let unused = u64::BITS - 8 * bytes.len() as u32;
+    match signed {
+        true => FieldValue::Signed((value << unused).cast_signed() >> unused),
+        false => FieldValue::Unsigned(value),
     }
-    let value = u64::from_ne_bytes(wide);
-    if signed && len > 0 {
-        FieldValue::Signed((value << unused).cast_signed() >> unused)
-    } else {
-        FieldValue::Unsigned(value)
+}
+
+/// Returns bytes as a number, of more than eight the first ones.
+pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
+    let bytes = &bytes[..bytes.len().min(8)];
+    let appended = |number, byte: &u8| number << 8 | u64::from(*byte);
+    match cfg!(target_endian = "big") {
+        true => bytes.iter().fold(0, appended),
+        false => bytes.iter().rev().fold(0, appended),
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use quipu_hal::{Error, ErrorKind, Result};
 
 use crate::bytes::until_nul;
-use crate::trace_format::{FieldValue, TraceField, TraceFormat};
+use crate::trace_format::{FieldValue, TraceField, TraceFormat, unsigned};
 
 use conversion::{Amount, Piece, pieces};
 use parse::{Argument, Parser};
@@ -326,18 +326,6 @@ fn ranges(bytes: &[u8]) -> String {
         false => format!("{first}-{last}"),
     });
     ranges.collect::<Vec<_>>().join(",")
-}
-
-/// Returns up to eight bytes as a number.
-fn unsigned(bytes: &[u8]) -> u64 {
-    let mut wide = [0; 8];
-    let len = bytes.len().min(8);
-    if cfg!(target_endian = "big") {
-        wide[8 - len..].copy_from_slice(&bytes[..len]);
-    } else {
-        wide[..len].copy_from_slice(&bytes[..len]);
-    }
-    u64::from_ne_bytes(wide)
 }
 
 impl TraceFormat {

@@ -21,12 +21,11 @@ impl Branch {
     /// `len` bits of the flags from `first`; C numbers bit-fields from the other end on big-endian
     /// machines.
     fn bits(&self, first: u32, len: u32) -> u64 {
-        let shift = if cfg!(target_endian = "big") {
-            64 - first - len
-        } else {
-            first
+        let above = match cfg!(target_endian = "big") {
+            true => first,
+            false => 64 - first - len,
         };
-        self.flags >> shift & ((1 << len) - 1)
+        self.flags << above >> (64 - len)
     }
 
     /// Returns true if its target was mispredicted. If the CPU does not report it, neither this nor

@@ -3,7 +3,8 @@
 
 use std::net::Ipv6Addr;
 
-use super::{hex, unsigned};
+use super::hex;
+use crate::trace_format::unsigned;
 
 /// Returns the number of letters after `%p` that say what is printed.
 pub(super) fn letters(rest: &str) -> usize {
