@@ -149,5 +149,10 @@ mod tests {
         assert!(rest.is_empty() && lengths.len() == 4, "{lengths:?}");
         assert!(lengths.iter().all(|len| *len > HEADER_LEN), "{lengths:?}");
         assert_eq!(compressor.description().ratio, 1);
+        let shown = format!("{compressor:?}");
+        assert!(
+            shown.starts_with("Compressor { description: Compression { level: 1, ratio: 1, "),
+            "{shown}"
+        );
     }
 }

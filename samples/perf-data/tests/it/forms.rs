@@ -7,13 +7,13 @@ use quipu_perf_data::stat::{StatConfig, StatCount, StatRecord, StatRound};
 use quipu_perf_data::{Error, FileRecords, Reader, Record, RecordedEvent, is_stream};
 
 /// Numbers in the byte order of a machine.
-struct Out {
+pub(crate) struct Out {
     swapped: bool,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Out {
-    fn new(swapped: bool) -> Self {
+    pub(crate) fn new(swapped: bool) -> Self {
         let bytes = Vec::new();
         Self { swapped, bytes }
     }
@@ -25,26 +25,38 @@ impl Out {
         self.bytes.extend(bytes);
     }
 
-    fn u16(mut self, number: u16) -> Self {
+    pub(crate) fn u16(mut self, number: u16) -> Self {
         self.number(number.to_ne_bytes().to_vec());
         self
     }
 
-    fn u32(mut self, number: u32) -> Self {
+    pub(crate) fn u32(mut self, number: u32) -> Self {
         self.number(number.to_ne_bytes().to_vec());
         self
     }
 
-    fn u64(mut self, number: u64) -> Self {
+    pub(crate) fn u64(mut self, number: u64) -> Self {
         self.number(number.to_ne_bytes().to_vec());
         self
     }
 
-    fn words(self, numbers: &[u64]) -> Self {
+    pub(crate) fn words(self, numbers: &[u64]) -> Self {
         numbers.iter().fold(self, |out, number| out.u64(*number))
     }
 
-    fn bytes(mut self, bytes: &[u8]) -> Self {
+    /// Bit-fields of 64 bits in all, by their values and lengths: C begins with the low bits on little-endian machines, and with
+    /// the high ones on others.
+    pub(crate) fn bits(self, fields: &[(u64, u32)]) -> Self {
+        let is_big = self.swapped != cfg!(target_endian = "big");
+        let (mut word, mut low) = (0, 0);
+        for (value, len) in fields {
+            word |= value << if is_big { 64 - low - len } else { low };
+            low += len;
+        }
+        self.u64(word)
+    }
+
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend(bytes);
         self
     }
@@ -55,7 +67,7 @@ const USER: u64 = -512_i64 as u64;
 const SAMPLE_TYPE: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8 | 1 << 10 | 1 << 16;
 const TEXT: &[u8] = b"/bin/a\0\0";
 
-fn record(swapped: bool, of: u32, misc: u16, body: &Out) -> Vec<u8> {
+pub(crate) fn record(swapped: bool, of: u32, misc: u16, body: &Out) -> Vec<u8> {
     let size = u16::try_from(8 + body.bytes.len()).expect("short");
     let header = Out::new(swapped).u32(of).u16(misc).u16(size);
     header.bytes(&body.bytes).bytes
@@ -66,19 +78,16 @@ fn with_trailer(out: Out, time: u64) -> Out {
     out.u32(7).u32(8).u64(time).u64(41)
 }
 
-fn attr(swapped: bool) -> Vec<u8> {
-    let mut out = Out::new(swapped)
+pub(crate) fn attr(swapped: bool) -> Vec<u8> {
+    Out::new(swapped)
         .u32(1)
         .u32(64)
-        .words(&[0, 1000, SAMPLE_TYPE, 0]);
-    // `sample_id_all`: the bits of a byte are numbered from the other end as well.
-    let flags = (1u64 << 18).to_le_bytes();
-    let of_big_endian = swapped != cfg!(target_endian = "big");
-    out.bytes.extend(flags.map(|byte| match of_big_endian {
-        true => byte.reverse_bits(),
-        false => byte,
-    }));
-    out.u32(0).u32(0).u64(0).bytes
+        .words(&[0, 1000, SAMPLE_TYPE, 0])
+        .bits(&[(0, 18), (1, 1), (0, 45)]) // sample_id_all
+        .u32(0)
+        .u32(0)
+        .u64(0)
+        .bytes
 }
 
 /// A mapping, and samples of several sizes.
@@ -107,20 +116,37 @@ fn data(swapped: bool) -> Vec<u8> {
 }
 
 fn file(swapped: bool, data: &[u8]) -> Vec<u8> {
-    let host = Out::new(swapped)
-        .u32(64)
-        .bytes(b"hosty")
-        .bytes(&[0; 59])
-        .bytes;
-    let (attrs, ids) = (104, 184);
-    let (start, end) = (192, 192 + data.len() as u64);
+    let host = Out::new(swapped).u32(64).bytes(b"hosty").bytes(&[0; 59]);
+    file_with(swapped, &attr(swapped), data, &[(3, host.bytes)])
+}
+
+/// A file of one event, with features below 192 by their numbers.
+pub(crate) fn file_with(
+    swapped: bool,
+    attr: &[u8],
+    data: &[u8],
+    features: &[(u32, Vec<u8>)],
+) -> Vec<u8> {
+    let (attrs, entry, len) = (104, attr.len() as u64 + 16, data.len() as u64);
+    let (ids, start) = (attrs + entry, attrs + entry + 8);
+    let bits = |of: u32| {
+        let numbers = features.iter().map(|(number, _)| number);
+        numbers
+            .filter(|n| **n / 64 == of)
+            .fold(0, |bits, n| bits | 1u64 << (n % 64))
+    };
     let header = Out::new(swapped).u64(u64::from_le_bytes(*b"PERFILE2"));
-    let header = header.words(&[104, 80, attrs, 80, start, data.len() as u64, 0, 0]);
-    let header = header.words(&[1 << 3, 0, 0, 0]).bytes(&attr(swapped));
-    let header = header.words(&[ids, 8]).u64(41).bytes(data);
-    header
-        .words(&[end + 16, host.len() as u64])
-        .bytes(&host)
+    let header = header.words(&[104, entry, attrs, entry, start, len, 0, 0]);
+    let header = header.words(&[bits(0), bits(1), bits(2), 0]).bytes(attr);
+    let mut out = header.words(&[ids, 8]).u64(41).bytes(data);
+    let mut at = start + len + 16 * features.len() as u64;
+    for (_, section) in features {
+        out = out.words(&[at, section.len() as u64]);
+        at += section.len() as u64;
+    }
+    features
+        .iter()
+        .fold(out, |out, (_, section)| out.bytes(section))
         .bytes
 }
 
@@ -135,13 +161,14 @@ fn stream(swapped: bool, data: &[u8]) -> Vec<u8> {
     start.bytes(&formats).bytes(b"formats!").bytes(data).bytes
 }
 
-/// The data in one zstd frame that does not end, in records of `piece` bytes, as perf writes it.
+/// The data in one zstd frame that does not end, in records of `piece` bytes, as perf writes it, behind `plain` records.
 #[cfg(feature = "zstd")]
-fn compressed(swapped: bool, piece: usize, with_len: bool) -> Vec<u8> {
+fn compressed(swapped: bool, piece: usize, with_len: bool, plain: usize) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("memory");
-    for record in records(swapped) {
-        encoder.write_all(&record).expect("memory");
+    let records = records(swapped);
+    for record in &records[plain..] {
+        encoder.write_all(record).expect("memory");
         encoder.flush().expect("memory");
     }
     let pieces = encoder.get_ref().chunks(piece).map(|piece| {
@@ -154,7 +181,8 @@ fn compressed(swapped: bool, piece: usize, with_len: bool) -> Vec<u8> {
             }
         }
     });
-    pieces.collect::<Vec<_>>().concat()
+    let pieces: Vec<_> = pieces.collect();
+    [&records[..plain], &pieces].concat().concat()
 }
 
 /// Everything that is read, with the numbers that matter.
@@ -242,9 +270,16 @@ fn every_form_is_read_alike() {
 #[test]
 #[cfg(feature = "zstd")]
 fn compressed_records_are_read_alike() {
-    for (swapped, with_len) in [(false, false), (false, true), (true, true)] {
+    for (swapped, with_len, plain) in [
+        (false, false, 0),
+        (false, true, 0),
+        (false, false, 1),
+        (false, true, 20),
+        (true, true, 0),
+        (true, true, 1),
+    ] {
         for piece in [1, 7, 100, 60000] {
-            let data = compressed(swapped, piece, with_len);
+            let data = compressed(swapped, piece, with_len, plain);
             let form = format!("swapped: {swapped}, with length: {with_len}, {piece} bytes each");
             check(&file(swapped, &data), &form);
             check(&stream(swapped, &data), &form);
@@ -322,7 +357,7 @@ fn damaged_forms_are_survived() {
         stream(false, &data(false)[..300]),
         stream(true, &data(true)[..300]),
         #[cfg(feature = "zstd")]
-        stream(false, &compressed(false, 200, true)),
+        stream(false, &compressed(false, 200, true, 0)),
     ];
     let drain = |bytes: &[u8]| {
         if let Ok(mut reader) = Reader::new(Cursor::new(bytes)) {
@@ -379,6 +414,72 @@ fn a_section_that_makes_no_sense_is_left_out_and_named() {
     }
 }
 
+/// Hardware traces (Intel PT, Arm ETM) and formats follow their records, and are passed over.
+#[test]
+fn data_that_follow_records_are_no_records() {
+    for swapped in [false, true] {
+        let all = records(swapped);
+        // The longer one is more than what is read ahead.
+        let trace = |len: u64| {
+            let body = Out::new(swapped)
+                .words(&[len, 0, 7])
+                .u32(0)
+                .u32(8)
+                .u32(3)
+                .u32(0);
+            [
+                record(swapped, kind::AUXTRACE, 0, &body),
+                vec![0xff; len as usize],
+            ]
+            .concat()
+        };
+        let formats = record(
+            swapped,
+            kind::HEADER_TRACING_DATA,
+            0,
+            &Out::new(swapped).u32(13),
+        );
+        let formats = [&formats[..], &[0xff; 13]].concat();
+        let data = [
+            &all[..9],
+            &[trace(301)],
+            &all[9..10],
+            &[formats],
+            &[trace(1 << 20)],
+            &all[10..],
+        ];
+        let data = data.map(<[Vec<u8>]>::concat).concat();
+        for bytes in [file(swapped, &data), stream(swapped, &data)] {
+            let mut reader = Reader::new(Cursor::new(&bytes[..])).expect("good");
+            let mut records = reader.records().expect("seeks");
+            let mut kinds = Vec::new();
+            while let Some(record) = records.next_record().expect("good") {
+                kinds.push(record.kind());
+            }
+            let samples = |n| vec![kind::SAMPLE; n];
+            let expected = [
+                vec![kind::MMAP2],
+                samples(8),
+                vec![kind::AUXTRACE],
+                samples(1),
+                vec![kind::HEADER_TRACING_DATA, kind::AUXTRACE],
+                samples(31),
+            ];
+            assert_eq!(kinds, expected.concat(), "swapped: {swapped}");
+            assert_eq!(records.traced(), 301 + (1 << 20));
+        }
+        // Traces that end with the data, or too early.
+        let data = [all.concat(), trace(30)].concat();
+        for cut in 0..30 {
+            let bytes = file(swapped, &data[..data.len() - cut]);
+            let mut reader = Reader::new(Cursor::new(&bytes[..])).expect("good");
+            let mut records = reader.records().expect("seeks");
+            let whole = (0..=all.len()).all(|_| matches!(records.next_record(), Ok(Some(_))));
+            assert_eq!(whole, cut == 0, "{cut} bytes are missing");
+        }
+    }
+}
+
 /// simpleperf has formats within their record, and sizes of 32 bits.
 #[test]
 fn records_of_simpleperf_are_passed_over() {
@@ -416,7 +517,7 @@ fn records_of_simpleperf_are_passed_over() {
 #[test]
 #[cfg(feature = "zstd")]
 fn damaged_compressed_data_are_an_error() {
-    let mut data = compressed(false, 60000, false);
+    let mut data = compressed(false, 60000, false, 0);
     // The magic number of the frame.
     data[8] ^= 0xff;
     let file = file(false, &data);
@@ -430,4 +531,6 @@ fn damaged_compressed_data_are_an_error() {
         }
     };
     assert!(matches!(e, Error::Malformed { .. }), "{e}");
+    let shown = format!("{records:?}");
+    assert!(shown.contains("Decompressor { compressed: "), "{shown}");
 }

@@ -1,5 +1,7 @@
 //! Records, samples and files, from bytes.
 
+mod byte_orders;
+mod descriptions;
 mod encoding;
 mod forms;
 mod names;

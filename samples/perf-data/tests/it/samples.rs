@@ -109,6 +109,31 @@ fn every_field_of_a_sample_is_where_the_kernel_puts_it() {
     assert_eq!(s.aux(), Some(&b"aux"[..]));
 }
 
+#[test]
+fn a_sample_shows_the_fields_that_it_has() {
+    let bytes = full_sample();
+    let shown = |layout: &RecordLayout| match only(&bytes).decode(layout) {
+        Ok(Record::Sample(s)) => format!("{s:?}"),
+        other => panic!("{other:?}"),
+    };
+    let all = shown(&everything());
+    for field in [
+        "Sample { id: 1, ip: 4096, thread: ThreadId { pid: 10, tid: 11 }, time: 12, addr: 8192",
+        "callchain: [Frame { address: 4096, context: User }, Frame { address: 4352, context: User }]",
+        "branches: BranchStack { hw_index: Some(5), branches: [Branch { from: 10, to: 11, ",
+        "counters: Some([77])",
+        "user_registers: {0: 20, 2: 22}",
+        "interrupt_registers: {40: 40}",
+        "aux: [97, 117, 120] }",
+    ] {
+        assert!(all.contains(field), "{field}: {all}");
+    }
+    assert_eq!(
+        shown(&RecordLayout::new(SampleType::IP)),
+        "Sample { ip: 1 }"
+    );
+}
+
 /// Each field alone: it is found, and nothing else is.
 #[test]
 fn a_field_that_was_not_asked_for_is_not_there() {
