@@ -74,3 +74,43 @@ fn the_number_of_the_operating_system_survives_both_conversions() {
     let told = Error::from(io::Error::other("the words of somewhere else"));
     assert_eq!(told.reason(), Some("the words of somewhere else"));
 }
+
+/// Of the operating system's refusals the number says more than the kind.
+#[test]
+fn refusals_of_other_kinds_have_the_words_of_the_system() {
+    let words = io::Error::from_raw_os_error(5).to_string();
+    let refused = || Error::new(ErrorKind::Os, "read").with_errno(5);
+    assert_eq!(refused().to_string(), format!("cannot read: {words}"));
+    let why = refused().with_reason("why");
+    assert_eq!(why.to_string(), format!("cannot read: why [{words}]"));
+    let other = io::Error::other("elsewhere");
+    let other = Error::new(ErrorKind::Os, "read").with_io_error(&other);
+    assert_eq!(other.to_string(), "cannot read: elsewhere");
+}
+
+#[test]
+fn kinds_are_those_of_the_standard_library() {
+    use ErrorKind as E;
+    use io::ErrorKind as I;
+    for (kind, of_io, there_and_back) in [
+        (E::NoPermission, I::PermissionDenied, E::NoPermission),
+        (E::NoSuchDevice, I::NotFound, E::NoSuchDevice),
+        (E::NoSuchTarget, I::NotFound, E::NoSuchDevice),
+        (E::Busy, I::ResourceBusy, E::Busy),
+        (E::UnsupportedFeature, I::Unsupported, E::UnsupportedFeature),
+        (E::UnsupportedEvent, I::Unsupported, E::UnsupportedFeature),
+        (
+            E::InvalidConfiguration,
+            I::InvalidInput,
+            E::InvalidConfiguration,
+        ),
+        (E::TooManyEvents, I::InvalidInput, E::InvalidConfiguration),
+        (E::Os, I::Other, E::Os),
+        (E::WrongThread, I::Other, E::Os),
+    ] {
+        assert_eq!(io::Error::from(Error::new(kind, "do it")).kind(), of_io);
+        let back = Error::from(io::Error::from(of_io));
+        assert_eq!(back.kind(), there_and_back);
+        assert_eq!(back.attempted(), "use the operating system");
+    }
+}

@@ -1,8 +1,10 @@
 //! Tests of the public interface.
 
+mod backend;
 mod display;
 mod encoding;
 mod error;
+mod events;
 mod max_rate;
 mod readings;
 mod scale;
