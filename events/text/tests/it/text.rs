@@ -211,6 +211,8 @@ fn libpfm4s_names_and_modifiers_are_read() {
     let native = spec("skl::INST_RETIRED:c=1:u=1");
     assert_eq!(native.event, named("skl::INST_RETIRED:c=1"));
     assert_eq!(native.filter, Filter::USER_ONLY);
+    // What begins a word is its name.
+    assert_eq!(spec("excl:u=1").event, named("excl"));
     for (text, same) in [
         ("PERF_COUNT_SW_PAGE_FAULTS:u", "page-faults:u"),
         ("perf::FAULTS:u=1:k=1", "page-faults:uk"),
