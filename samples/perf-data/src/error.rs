@@ -86,3 +86,54 @@ impl From<io::Error> for Error {
         Self::Io(e)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_is_wrong_and_where() {
+        use std::error::Error as _;
+
+        let io = || io::Error::other("a disk that is full");
+        let kind = quipu_hal::ErrorKind::InvalidConfiguration;
+        let record = || quipu_hal::Error::new(kind, "decode a record");
+        let (what, needed, len) = ("its data", 20, 10);
+        for (error, expected, source) in [
+            (
+                Error::from(io()),
+                "a disk that is full".to_owned(),
+                Some(io().to_string()),
+            ),
+            (
+                record().into(),
+                record().to_string(),
+                Some(record().to_string()),
+            ),
+            (Error::NotPerfData, "it is no perf.data file".into(), None),
+            (
+                Error::Unsupported("this"),
+                "it has this, which is not supported".into(),
+                None,
+            ),
+            (
+                Error::Unfinished { len },
+                "it was not finished: its recording was ended when it had 10 bytes".into(),
+                None,
+            ),
+            (
+                Error::Truncated { what, needed, len },
+                "it is truncated: its data should end at byte 20, the file ends at byte 10".into(),
+                None,
+            ),
+            (
+                Error::malformed(what, 7),
+                "it is malformed at byte 7: its data".into(),
+                None,
+            ),
+        ] {
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.source().map(ToString::to_string), source, "{error}");
+        }
+    }
+}

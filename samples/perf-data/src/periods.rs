@@ -200,6 +200,52 @@ mod tests {
         assert!(!told(&mut attached, None, 101 * SECOND, 10 * 101 * SECOND));
     }
 
+    /// Threads that inherit a counter have its id, and streams of their own.
+    #[test]
+    fn the_samples_of_a_counter_are_found_by_its_ids() {
+        use crate::record::kind;
+        use crate::{RawRecord, Record, RecordLayout, SampleType};
+
+        let sampled = |periods: &mut Periods, of: SampleType, period: u64| {
+            let layout = RecordLayout::new(SampleType::TIME | SampleType::PERIOD | of);
+            let mut words = vec![u64::from(kind::SAMPLE), 200 * SECOND];
+            words.extend((of.bits() != 0).then_some(7));
+            words.push(period);
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let len = (8 * words.len() as u16).to_ne_bytes();
+            bytes[..8].copy_from_slice(&[&kind::SAMPLE.to_ne_bytes()[..], &[0; 2], &len].concat());
+            let record = RawRecord::at_start(&bytes).expect("a record");
+            match record.decode(&layout) {
+                Ok(Record::Sample(sample)) => periods.check_sample(&sample).is_some(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let read = |periods: &mut Periods, _: SampleType, count: u64| {
+            let excess = periods.check_read(7, Some(200 * SECOND), count);
+            assert!(periods.check_read(8, None, count).is_none());
+            excess.is_some()
+        };
+        let none = SampleType::empty();
+        type Check<'a> = &'a dyn Fn(&mut Periods, SampleType, u64) -> bool;
+        for (check, of, is_inherited, is_found) in [
+            (&sampled as Check<'_>, SampleType::ID, false, true),
+            (&sampled, SampleType::ID, true, false),
+            (&sampled, SampleType::STREAM_ID, true, true),
+            (&sampled, none, false, false),
+            (&read, none, false, true),
+            (&read, none, true, false),
+        ] {
+            let mut periods = Periods {
+                is_inherited,
+                ..Periods::of(MaxRate::CYCLES)
+            };
+            // The second at the time of the first.
+            assert!(!check(&mut periods, of, 10 * LAG + 1));
+            assert!(!check(&mut periods, of, 10 * LAG));
+            assert_eq!(check(&mut periods, of, 10 * LAG + 1), is_found, "{of:?}");
+        }
+    }
+
     /// As the kernel's first steps to one sample a second, of cycles at 3 GHz: each says the next period.
     #[test]
     fn a_period_that_is_adjusted_may_be_a_turn_of_the_frequency_long() {

@@ -251,21 +251,78 @@ impl std::fmt::Debug for BranchStack<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    #[cfg(target_endian = "little")]
-    fn flags_are_the_kernels_bit_fields() {
-        // mispred, abort, cycles 0x1234, type ext (15), spec 3, new_type 4, priv 2.
-        let flags = 1 | 1 << 3 | 0x1234 << 4 | 15 << 20 | 3 << 24 | 4 << 26 | 2 << 30;
-        let branch = Branch {
-            from: 1,
-            to: 2,
-            flags,
+    /// A branch with these bits of `struct perf_branch_entry` from `first` on.
+    fn branch(fields: &[(u64, u32, u32)]) -> Branch {
+        let bits = |(value, first, len): &(u64, u32, u32)| match cfg!(target_endian = "big") {
+            true => value << (64 - first - len),
+            false => value << first,
         };
-        assert!(branch.mispredicted() && !branch.predicted());
-        assert!(!branch.in_transaction() && branch.aborted());
-        assert_eq!(branch.cycles(), 0x1234);
-        assert_eq!(branch.branch_type(), BranchType::Architecture(2));
-        assert_eq!(branch.speculation(), Speculation::CorrectPath);
-        assert_eq!(branch.privilege(), BranchPrivilege::Kernel);
+        let flags = fields.iter().map(bits).fold(0, std::ops::BitOr::bitor);
+        let (from, to) = (1, 2);
+        Branch { from, to, flags }
+    }
+
+    #[test]
+    fn flags_are_the_kernels_bit_fields() {
+        let all = branch(&[
+            (1, 0, 1),
+            (1, 3, 1),
+            (0x1234, 4, 16),
+            (15, 20, 4),
+            (3, 24, 2),
+            (4, 26, 4),
+            (2, 30, 3),
+        ]);
+        assert!(all.mispredicted() && !all.predicted());
+        assert!(!all.in_transaction() && all.aborted());
+        let others = branch(&[(1, 1, 1), (1, 2, 1)]);
+        assert!(!others.mispredicted() && others.predicted());
+        assert!(others.in_transaction() && !others.aborted());
+        assert_eq!(all.cycles(), 0x1234);
+        assert_eq!(all.branch_type(), BranchType::Architecture(2));
+        assert_eq!(all.speculation(), Speculation::CorrectPath);
+        assert_eq!(all.privilege(), BranchPrivilege::Kernel);
+    }
+
+    /// `PERF_BR_*`, `PERF_BR_SPEC_*` and `PERF_BR_PRIV_*` in their order.
+    #[test]
+    fn kinds_of_branches_are_the_kernels() {
+        use BranchType as T;
+        let types = [
+            T::Unknown,
+            T::Conditional,
+            T::Unconditional,
+            T::Indirect,
+            T::Call,
+            T::IndirectCall,
+            T::Return,
+            T::SystemCall,
+            T::SystemReturn,
+            T::ConditionalCall,
+            T::ConditionalReturn,
+            T::ExceptionReturn,
+            T::Interrupt,
+            T::SystemError,
+            T::NotInTransaction,
+        ];
+        for (number, expected) in (0..).zip(types) {
+            assert_eq!(branch(&[(number, 20, 4)]).branch_type(), expected);
+        }
+        let more = [T::AlignmentFault, T::DataFault, T::InstructionFault];
+        let more = more.into_iter().chain((1..=5).map(T::Architecture));
+        for (number, expected) in (0..).zip(more.chain([T::Unknown])) {
+            let extended = branch(&[(15, 20, 4), (number, 26, 4)]);
+            assert_eq!(extended.branch_type(), expected);
+        }
+        use Speculation as S;
+        let speculations = [S::Unknown, S::WrongPath, S::None, S::CorrectPath];
+        for (number, expected) in (0..).zip(speculations) {
+            assert_eq!(branch(&[(number, 24, 2)]).speculation(), expected);
+        }
+        use BranchPrivilege as P;
+        let levels = [P::Unknown, P::User, P::Kernel, P::Hypervisor, P::Unknown];
+        for (number, expected) in (0..).zip(levels) {
+            assert_eq!(branch(&[(number, 30, 3)]).privilege(), expected);
+        }
     }
 }

@@ -257,6 +257,34 @@ mod tests {
         assert_eq!(source.blocked(), Blocked::ADDRESS);
         assert_eq!((source.hops(), source.region()), (3, 9));
         assert_eq!(DataSource(1 << 24).locked(), None);
-        assert_eq!(DataSource(0).level(), MemoryLevel::Unknown);
+        assert_eq!(DataSource(0).locked(), Some(false));
+        assert!(!DataSource(!(1 << 37)).remote());
+    }
+
+    /// `PERF_MEM_LVLNUM_*` in their order.
+    #[test]
+    fn places_are_the_kernels() {
+        use MemoryLevel as L;
+        let levels = [
+            L::Unknown,
+            L::L1,
+            L::L2,
+            L::L3,
+            L::L4,
+            L::L2MissBuffer,
+            L::MemorySideCache,
+            L::L0,
+            L::Uncached,
+            L::Cxl,
+            L::Io,
+            L::AnyCache,
+            L::LineFillBuffer,
+            L::Ram,
+            L::PersistentMemory,
+            L::Unknown,
+        ];
+        for (number, expected) in (0..).zip(levels) {
+            assert_eq!(DataSource(number << 33).level(), expected);
+        }
     }
 }

@@ -394,6 +394,13 @@ fn files_of_the_first_version_are_read() {
         assert!(!is_stream(&file).expect("a file"));
         let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
         assert_eq!(reader.events()[0].name(), Some("cpu-clock"));
+        // Of another event, and without a name.
+        for (at, byte) in [(names as usize, 9), (names as usize + 8, 0)] {
+            let mut other = file.clone();
+            other[at] = byte;
+            let reader = Reader::new(Cursor::new(&other[..])).expect("good");
+            assert_eq!(reader.events()[0].name(), None);
+        }
         let events = reader.events().to_vec();
         assert_eq!(read(&events, reader.records().expect("seeks")), expected());
     }
@@ -511,6 +518,22 @@ fn records_of_simpleperf_are_passed_over() {
             reader.features().tracing_data.as_deref(),
             Some(&b"formats!"[..])
         );
+    }
+}
+
+/// Data that are many times as long as their piece come out in several steps.
+#[test]
+#[cfg(feature = "zstd")]
+fn records_that_are_alike_are_decompressed_in_steps() {
+    let data = data(false).repeat(200);
+    let piece = zstd::encode_all(&data[..], 1).expect("memory");
+    let compressed = record(false, kind::COMPRESSED, 0, &Out::new(false).bytes(&piece));
+    for frames in [1, 2] {
+        let file = file(false, &compressed.repeat(frames));
+        let mut reader = Reader::new(Cursor::new(&file[..])).expect("good");
+        let events = reader.events().to_vec();
+        let all = read(&events, reader.records().expect("seeks"));
+        assert_eq!(all, expected().repeat(200 * frames));
     }
 }
 

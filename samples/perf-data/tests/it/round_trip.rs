@@ -4,7 +4,9 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
 use proptest::prelude::*;
 use quipu_perf_data::record::kind;
-use quipu_perf_data::{Error, EventAttr, Features, Reader, RecordedEvent, Writer, synthesized};
+use quipu_perf_data::{
+    Error, EventAttr, Features, Reader, RecordedEvent, StreamWriter, Writer, synthesized,
+};
 
 fn event(ids: &[u64], name: &str) -> RecordedEvent {
     let mut attr = vec![0; 64];
@@ -202,6 +204,87 @@ fn attributes_of_different_sizes_become_alike() {
     let lengths = reader.events().iter().map(|e| e.attr().bytes().len());
     assert_eq!(lengths.collect::<Vec<_>>(), [96, 96]);
     assert_eq!(reader.events()[1].attr().bytes()[90], 1);
+}
+
+/// A stream that was written, its events, and the bytes that the writer says there are.
+fn stream(events: &[RecordedEvent], features: &Features) -> Vec<u8> {
+    let mut stream = Vec::new();
+    let mut writer = StreamWriter::new(&mut stream, events, features).expect("memory");
+    let comm = synthesized::comm(1, 1, b"first", 8);
+    writer.write(&[&comm[..11], &comm[11..]]).expect("memory");
+    writer.finish_round().expect("memory");
+    let written = writer.written();
+    assert_eq!(written, stream.len() as u64);
+    stream
+}
+
+#[test]
+fn a_stream_that_was_written_is_read() {
+    let mut features = features();
+    features.tracing_data = Some(b"13 characters".to_vec());
+    features.sample_time = Some((1, 2));
+    let mut long = vec![0; 144];
+    long[4..8].copy_from_slice(&144u32.to_ne_bytes());
+    long[140] = 1;
+    let long = EventAttr::from_bytes(&long).expect("good");
+    let events = [event(&[1, 2], "a"), RecordedEvent::new(long, vec![3], "b")];
+    let stream = stream(&events, &features);
+    let mut reader = Reader::from_stream(&stream[..]).expect("good");
+    let read: Vec<_> = reader
+        .events()
+        .iter()
+        .map(|e| (e.name(), e.ids()))
+        .collect();
+    assert_eq!(read, [(Some("a"), &[1, 2][..]), (Some("b"), &[3])]);
+    let lengths = reader.events().iter().map(|e| e.attr().bytes().len());
+    assert_eq!(lengths.collect::<Vec<_>>(), [128, 144]);
+    // Formats are padded, and times are known at the end only.
+    features.tracing_data = Some(b"13 characters\0\0\0".to_vec());
+    features.sample_time = None;
+    assert_eq!(reader.features(), &features);
+    let mut records = reader.stream_records();
+    let mut kinds = Vec::new();
+    while let Some(record) = records.next_record().expect("good") {
+        kinds.push(record.kind());
+    }
+    let names = [kind::EVENT_UPDATE; 2];
+    assert_eq!(
+        kinds,
+        [&names[..], &[kind::COMM, kind::FINISHED_ROUND]].concat()
+    );
+}
+
+#[test]
+fn a_stream_is_refused_at_the_record_that_makes_no_sense() {
+    let stream = stream(&[event(&[1], "a")], &Features::default());
+    // Behind the start and the event.
+    let at = 16 + 8 + 128 + 8;
+    assert!(Reader::from_stream(&stream[..at]).is_ok());
+    for of in [kind::HEADER_FEATURE, kind::HEADER_TRACING_DATA] {
+        for len in [0u16, 3] {
+            let mut bytes = stream[..at].to_vec();
+            bytes.extend(of.to_ne_bytes());
+            bytes.extend([0, 8 + len].map(u16::to_ne_bytes).concat());
+            bytes.extend(vec![0; len.into()]);
+            let Err(Error::Malformed { offset, .. }) = Reader::from_stream(&bytes[..]) else {
+                panic!("{of} of {len} bytes");
+            };
+            assert_eq!(offset, at as u64);
+        }
+    }
+    // A description that is left out, and where it is.
+    let mut bytes = stream[..at].to_vec();
+    bytes.extend(kind::HEADER_FEATURE.to_ne_bytes());
+    bytes.extend([0u16, 18].map(u16::to_ne_bytes).concat());
+    bytes.extend(3u64.to_ne_bytes());
+    bytes.extend([0; 2]);
+    let reader = Reader::from_stream(&bytes[..]).expect("the rest is good");
+    let left_out = &reader.features().left_out;
+    assert_eq!(left_out, &[("HEADER_HOSTNAME", at as u64)]);
+    assert!(matches!(
+        Reader::from_stream(&stream[..16]),
+        Err(Error::Malformed { offset: 16, .. })
+    ));
 }
 
 proptest! {

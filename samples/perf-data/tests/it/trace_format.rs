@@ -88,6 +88,67 @@ fn every_kind_of_field_has_its_value() {
 }
 
 #[test]
+fn elements_of_arrays_are_as_long_as_their_type() {
+    let pointer = size_of::<usize>();
+    for (of, size) in [
+        ("unsigned char", 1),
+        ("const u8", 1),
+        ("__u8", 1),
+        ("s8", 1),
+        ("uint8_t", 1),
+        ("bool", 1),
+        ("short", 2),
+        ("unsigned short", 2),
+        ("u16", 2),
+        ("__be16", 2),
+        ("int", 4),
+        ("const unsigned int", 4),
+        ("s32", 4),
+        ("__be32", 4),
+        ("u64", 8),
+        ("__u64", 8),
+        ("unsigned long long", 8),
+        ("long", pointer),
+        ("unsigned long", pointer),
+        ("void *", pointer),
+        // Bytes, where it is not known.
+        ("gfp_t", 1),
+    ] {
+        let text = format!("field:__data_loc {of}[] list;\toffset:0;\tsize:4;\tsigned:0;");
+        let format = TraceFormat::parse(&text).expect("well formed");
+        let mut raw = (16u32 << 16 | 4).to_ne_bytes().to_vec();
+        raw.extend([0; 16]);
+        assert_eq!(
+            list(format.fields()[0].value(&raw)).len(),
+            16 / size,
+            "{of}"
+        );
+    }
+    // Of others the size follows from the number, if it is one.
+    for (declaration, len) in [
+        ("u32 list[COUNT]", Some(4)),
+        ("pid_t list[4]", Some(4)),
+        ("pid_t list[COUNT]", None),
+        ("pid_t list[0]", None),
+        ("pid_t list[5]", None),
+        ("struct x list[1]", None),
+        ("u64 list[1]", Some(2)),
+    ] {
+        let text = format!("field:{declaration};\toffset:0;\tsize:16;\tsigned:0;");
+        let format = TraceFormat::parse(&text).expect("well formed");
+        match format.fields()[0].value(&[0; 16]) {
+            Some(FieldValue::List(list)) => {
+                assert_eq!(Some(list.iter().len()), len, "{declaration}");
+            }
+            Some(FieldValue::Bytes(bytes)) => {
+                assert_eq!((bytes.len(), len), (16, None), "{declaration}");
+            }
+            other => panic!("{declaration}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn bytes_that_end_too_early_have_no_value() {
     let format = TraceFormat::parse(FORMAT).expect("well formed");
     let raw = raw();
