@@ -149,6 +149,118 @@ fn numbers_have_names() {
 }
 
 #[test]
+fn numbers_are_as_long_as_their_conversion_says() {
+    let lengths = ["hh", "h", "", "l", "ll", "L", "q", "z", "t", "j"];
+    let print = lengths.map(|len| format!("%{len}x")).join(" ");
+    let values = lengths.map(|_| "0x10001ffff").join(", ");
+    let long = ["10001ffff"; 7].join(" ");
+    let text = printed(&format!(r#""{print}", {values}"#), 0, 0);
+    assert_eq!(text, format!("ff ffff 1ffff {long}"));
+    // No width is larger than this.
+    assert_eq!(printed(r#""%9999d""#, 0, 0).len(), 0);
+    assert_eq!(printed(r#""%9999d", 1"#, 0, 0).len(), 4096);
+    assert_eq!(
+        printed(r#""%*d|%.*d", -1, 1, 5000, 1"#, 0, 0).len(),
+        2 * 4096 + 1
+    );
+}
+
+#[test]
+fn types_have_the_sizes_of_64_bits() {
+    for (types, size) in [
+        ("char,u8,s8,__u8,__s8,uint8_t,int8_t,bool,unsigned char", 1),
+        (
+            "short,u16,s16,__u16,__s16,uint16_t,int16_t,short int,unsigned short int",
+            2,
+        ),
+        (
+            "int,u32,s32,__u32,__s32,uint32_t,int32_t,unsigned,signed,unsigned int",
+            4,
+        ),
+        (
+            "long,long int,unsigned long int,u64,s64,long long,size_t",
+            8,
+        ),
+        ("struct page,char *,void *", 8),
+    ] {
+        for of in types.split(',') {
+            assert_eq!(
+                printed(&format!(r#""%d", sizeof({of})"#), 0, 0),
+                size.to_string(),
+                "{of}"
+            );
+            let cast = format!(r#""%llx", ({of})0x1122334455667788"#);
+            let expected = &"1122334455667788"[16 - 2 * size..];
+            assert_eq!(printed(&cast, 0, 0), expected, "{of}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_written_as_in_c() {
+    for (number, value) in [
+        ("0", 0),
+        ("10", 10),
+        ("010", 8),
+        ("0x1F", 31),
+        ("0X1f", 31),
+        ("7u", 7),
+        ("7UL", 7),
+        ("7ull", 7),
+        ("'0'", 48),
+        ("REC->address[0]", 127),
+        ("REC->address[4]", 0),
+        ("REC->address[-1]", 0),
+        ("__get_dynamic_array_len(name)", 6),
+    ] {
+        let print = format!(r#""%d", {number}"#);
+        assert_eq!(printed(&print, 0, 0), value.to_string(), "{number}");
+    }
+}
+
+#[test]
+fn expressions_are_read_to_a_depth() {
+    let is_read = |expression: &str| {
+        let print = format!(r#""%d", {expression}"#);
+        let format = TraceFormat::parse(&format!("{FIELDS}print fmt: {print}\n")).expect("good");
+        TracePrint::new(&format).is_ok()
+    };
+    let within = |times| format!("{}1{}", "(".repeat(times), ")".repeat(times));
+    assert!(is_read(&within(99)) && !is_read(&within(100)));
+    let signs = |times| format!("{}1", "!".repeat(times));
+    assert!(is_read(&signs(198)) && !is_read(&signs(199)));
+    let chain = |times| format!("1{}", " + 1".repeat(times));
+    assert!(is_read(&chain(1000)) && !is_read(&chain(1001)));
+    // What is beside each other is not deep.
+    let beside = vec![within(90); 20].join(" + ");
+    assert!(is_read(&beside));
+    for wrong in [
+        "",
+        "08",
+        "0x",
+        "0xg",
+        "1x",
+        "(1",
+        "1)",
+        "REC",
+        "REC->",
+        "REC->a[1",
+        "'a",
+        "1 +",
+        "1 ? 2",
+        "{ 1 }",
+        "sizeof(int",
+        "__get_str(nosuch)",
+        "__print_hex(1, 2)",
+        "__print_array(REC->a, 1)",
+        "__print_symbolic(REC->a, { 1 })",
+        "__print_flags(REC->a, 1)",
+    ] {
+        assert!(!is_read(wrong), "{wrong}");
+    }
+}
+
+#[test]
 fn bits_of_masks_are_hexadecimal_and_those_of_cpus_are_numbers() {
     let fields = "name: masks\nID: 7\nformat:\n\
         \tfield:__data_loc cpumask_t mask;\toffset:0;\tsize:4;\tsigned:0;\n\
