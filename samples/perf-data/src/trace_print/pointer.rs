@@ -22,7 +22,8 @@ pub(super) fn letters(rest: &str) -> usize {
     len + after.take_while(|letter| more.contains(*letter)).count()
 }
 
-/// Returns the text of the bytes that a pointer points to; `None` where the letters ask for the address.
+/// Returns the text of the bytes that a pointer points to, of raw ones as many as the width says; `None` where the letters ask
+/// for the address.
 pub(super) fn text(letters: &str, bytes: &[u8], width: Option<usize>) -> Option<String> {
     Some(match letters.as_bytes() {
         [b'I' | b'i', b'4', ..] => ipv4(letters, bytes),

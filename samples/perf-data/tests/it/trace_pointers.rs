@@ -138,6 +138,7 @@ fn pointers_have_the_kernels_forms() {
             "__get_dynamic_array(bytes)",
             &[
                 ("%ph", "03"),
+                // libtraceevent takes the number of an argument alone.
                 ("%5ph", "03 0a 00 04 05"),
                 ("%3phC", "03:0a:00"),
                 ("%3phD", "03-0a-00"),

@@ -1,5 +1,5 @@
-//! The text of tracepoints. What is expected is what libtraceevent 1.8.4 prints, which knows no flag of a space, and no division by
-//! zero.
+//! The text of tracepoints. What is expected is what libtraceevent 1.8.4 prints, and where that does not understand a type, a
+//! length or a division, what C says.
 
 use quipu_perf_data::{TraceFormat, TracePrint};
 
