@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use quipu_hal::{
-    Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event, Filter, Hardware,
-    PerfConfig, PmuEvent, Probe, RawEvent, Software, Term, TermValue,
+    Attributes, Breakpoint, BreakpointAccess, Cache, CacheEvent, CacheOp, CacheResult, Event,
+    EventSpec, Filter, GroupSpec, Hardware, OverflowSignal, PerfConfig, PmuEvent, Precision, Probe,
+    RawEvent, Software, Term, TermValue,
 };
 
 /// `enum perf_hw_id` and `enum perf_sw_ids` of `include/uapi/linux/perf_event.h`, and the names that `perf list` has for them.
@@ -219,4 +220,64 @@ fn events_occur_at_their_levels() {
     assert!(Filter::default().counts_everywhere() && !levels.counts_everywhere());
     let more = Filter::HOST.with_levels(Filter::KERNEL);
     assert_eq!(more, Filter::HOST | Filter::KERNEL);
+}
+
+#[test]
+fn each_attribute_is_set_alone() {
+    type A = Attributes;
+    let setters: [fn(A, bool) -> A; 9] = [
+        A::with_inherit,
+        A::with_inherit_thread,
+        A::with_pinned,
+        A::with_exclusive,
+        A::with_weak,
+        A::with_sampled_by_leader,
+        A::with_enable_on_exec,
+        A::with_remove_on_exec,
+        A::with_disabled,
+    ];
+    let fields = |a: A| {
+        [
+            a.inherit,
+            a.inherit_thread,
+            a.pinned,
+            a.exclusive,
+            a.weak,
+            a.sampled_by_leader,
+            a.enable_on_exec,
+            a.remove_on_exec,
+            a.disabled,
+        ]
+    };
+    let all = setters.iter().fold(A::default(), |all, set| set(all, true));
+    assert_eq!(fields(all), [true; 9]);
+    for (i, set) in setters.iter().enumerate() {
+        let expected = std::array::from_fn(|at| at == i);
+        assert_eq!(fields(set(A::default(), true)), expected);
+        let unset = expected.map(|is_it| !is_it);
+        assert_eq!(fields(set(all, false)), unset);
+    }
+    let group = GroupSpec::new([Hardware::Cycles]).with_attributes(all);
+    assert_eq!((group.members.len(), group.attributes), (1, all));
+}
+
+#[test]
+fn parts_of_a_specification_are_set_alone() {
+    let signal = OverflowSignal::new(1000, 29);
+    assert_eq!((signal.period, signal.signal), (1000, 29));
+    let spec = EventSpec::new(Hardware::Cycles)
+        .with_filter(Filter::USER_ONLY)
+        .with_precision(Precision::Constant)
+        .with_condition("pid > 1")
+        .with_overflow(signal)
+        .with_event(Hardware::Instructions);
+    assert_eq!(spec.event, Hardware::Instructions.into());
+    assert_eq!(
+        (spec.filter, spec.precision),
+        (Filter::USER_ONLY, Precision::Constant)
+    );
+    assert_eq!(
+        (spec.condition.as_deref(), spec.overflow),
+        (Some("pid > 1"), Some(signal))
+    );
 }
