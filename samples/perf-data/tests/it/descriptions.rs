@@ -6,6 +6,7 @@ use quipu_perf_data::{Features, Reader, RecordedFile, SymbolAddresses};
 
 use crate::forms::{Out, attr, file_with};
 
+const EVENT_DESC: u32 = 12;
 const BPF_PROG_INFO: u32 = 25;
 const BPF_BTF: u32 = 26;
 /// Those of simpleperf (`record_file_format.h`).
@@ -97,6 +98,41 @@ fn types(swapped: bool) -> Vec<u8> {
     let header = header.u32(4).u32(len).u32(4 + len).u32(strings_len);
     let out = header.bytes(&[0xff; 4]).bytes(&types.bytes);
     out.bytes(&strings).bytes
+}
+
+/// Names are found by ids, and without those by the place of the event, if it is the same one.
+#[test]
+fn events_are_named_by_their_ids_or_places() {
+    for swapped in [false, true] {
+        let own = attr(swapped);
+        let mut other = own.clone();
+        other[8] = 7;
+        let described = |attr: &[u8], ids: &[u64], name: &str| {
+            let out = Out::new(swapped).bytes(attr).u32(ids.len() as u32);
+            let out = out.u32(64).bytes(name.as_bytes());
+            out.bytes(&vec![0; 64 - name.len()]).words(ids).bytes
+        };
+        for (described, name) in [
+            (vec![described(&own, &[], "a")], Some("a")),
+            (vec![described(&other, &[], "a")], None),
+            (vec![described(&other, &[41], "a")], Some("a")),
+            (vec![described(&own, &[42], "a")], None),
+            (
+                vec![described(&other, &[], "a"), described(&own, &[], "b")],
+                None,
+            ),
+            (
+                vec![described(&own, &[42], "a"), described(&own, &[41, 43], "b")],
+                Some("b"),
+            ),
+        ] {
+            let section = Out::new(swapped).u32(described.len() as u32).u32(64);
+            let section = section.bytes(&described.concat()).bytes;
+            let (features, named) = read(swapped, &[(EVENT_DESC, section)]);
+            assert_eq!(named.as_deref(), name);
+            assert_eq!(features.left_out, []);
+        }
+    }
 }
 
 #[test]

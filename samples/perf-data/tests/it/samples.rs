@@ -4,8 +4,8 @@ use crate::encoding::{Bytes, THREAD, everything, only, record};
 use quipu_hal::ErrorKind;
 use quipu_perf_data::record::kind;
 use quipu_perf_data::{
-    BranchSampleType, Context, CpuMode, DataSource, RawRecord, Record, RecordLayout, Records,
-    RegisterAbi, SampleType, Transaction, Weight,
+    BranchSampleType, Context, CpuMode, DataSource, Misc, RawRecord, ReadFormat, ReadValues,
+    Record, RecordLayout, Records, RegisterAbi, SampleType, Transaction, Weight,
 };
 
 /// A sample of the layout [`everything`].
@@ -132,6 +132,72 @@ fn a_sample_shows_the_fields_that_it_has() {
         shown(&RecordLayout::new(SampleType::IP)),
         "Sample { ip: 1 }"
     );
+}
+
+/// `PERF_RECORD_MISC_CPUMODE_*` in their order, beside other bits.
+#[test]
+fn modes_of_the_cpu_are_the_kernels() {
+    use CpuMode as M;
+    let unknown = M::Unknown;
+    let modes = [
+        unknown,
+        M::Kernel,
+        M::User,
+        M::Hypervisor,
+        M::GuestKernel,
+        M::GuestUser,
+        unknown,
+    ];
+    for (number, mode) in (0..).zip(modes) {
+        for others in [0, 1 << 13, 1 << 14, 0xfff8] {
+            let misc = Misc(number | others);
+            assert_eq!(misc.cpu_mode(), mode, "{misc:?}");
+            assert_eq!(misc.is_exact_ip(), others & 1 << 14 != 0, "{misc:?}");
+        }
+    }
+}
+
+#[test]
+fn a_layout_is_what_was_set() {
+    let layout = everything().with_period(Some(9));
+    assert_eq!(layout.read_format(), ReadFormat::all());
+    let branches = BranchSampleType::HW_INDEX | BranchSampleType::COUNTERS;
+    assert_eq!(layout.branch_sample_type(), branches);
+    let registers = (layout.user_registers(), layout.interrupt_registers());
+    assert_eq!(registers, (0b101, 1 << 40));
+    // Thread, time, id, stream, CPU and identifier.
+    assert_eq!((layout.trailer_len(), layout.sample_id_all()), (48, true));
+    assert_eq!(layout.period(), Some(9));
+    let without = layout.with_sample_id_all(false);
+    assert_eq!((without.trailer_len(), without.sample_id_all()), (0, false));
+    let fields = SampleType::IP | SampleType::TIME | SampleType::CPU;
+    let few = RecordLayout::new(fields).with_sample_id_all(true);
+    assert_eq!(
+        (few.sample_type(), few.trailer_len(), few.period()),
+        (fields, 16, None)
+    );
+}
+
+#[test]
+fn values_are_as_many_as_there_are() {
+    for (words, format, expected) in [
+        (&[7u64][..], ReadFormat::empty(), 1),
+        (&[0], ReadFormat::GROUP, 0),
+        (&[2, 7, 8], ReadFormat::GROUP, 2),
+        (&[2, 7, 1, 8, 2], ReadFormat::GROUP | ReadFormat::ID, 2),
+        (
+            &[1, 7, 1, 0],
+            ReadFormat::GROUP | ReadFormat::ID | ReadFormat::LOST,
+            1,
+        ),
+    ] {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let values = ReadValues::from_bytes(&bytes, format).expect("whole");
+        assert_eq!((values.len(), values.is_empty()), (expected, expected == 0));
+        assert_eq!(values.iter().len(), expected);
+        assert_eq!(values.get(expected), None);
+        assert!(ReadValues::from_bytes(&bytes[1..], format).is_none());
+    }
 }
 
 /// Each field alone: it is found, and nothing else is.
