@@ -48,6 +48,10 @@ fn events_are_written_as_perf_reads_them() {
             raw.with_extra([1, 0, 3]).into(),
             "raw/config=0x1c0,config1=0x1,config3=0x3/",
         ),
+        (
+            raw.with_extra([1, 1, 0]).into(),
+            "raw/config=0x1c0,config1=0x1,config2=0x1/",
+        ),
         (breakpoint.into(), "mem:0x400000/4:rw"),
         (PmuEvent::new("cpu").into(), "cpu//"),
         (

@@ -12,6 +12,16 @@ fn both_functions_share_one_register() {
 }
 
 #[test]
+fn a_flag_that_is_set_stays_set() {
+    let p5 = P5Function::new(0x29).with_flags(P5Function::USER);
+    assert_eq!(p5.with_flags(P5Function::USER), p5);
+    let arm = Armv8Event::new(0x11).with_flags(Armv8Event::EXCLUDE_EL1);
+    assert_eq!(arm.with_flags(Armv8Event::EXCLUDE_EL1), arm);
+    let x86 = X86Select::new(0x3c, 0).with_flags(X86Select::USER);
+    assert_eq!(x86.clone().with_flags(X86Select::USER), x86);
+}
+
+#[test]
 fn each_counter_has_four_bits() {
     let cycles = FixedCounter {
         index: 1,

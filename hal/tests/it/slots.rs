@@ -31,7 +31,10 @@ fn a_set_holds_what_was_added() {
 #[test]
 fn sets_are_joined_and_cut() {
     let [general, fixed, free] = CLASSES.map(|class| SlotSet::one(class, 1));
+    // The same number in two classes are two counters.
+    assert!(!general.union(fixed).is_empty() && !fixed.union(free).is_empty());
     let mixed = general.union(fixed).union(free);
+    assert_eq!(mixed.union(mixed), mixed);
     for class in CLASSES {
         assert!(mixed.contains(class, 1));
         let shared = mixed.intersection(SlotSet::one(class, 1));
