@@ -232,11 +232,12 @@ fn libpfm4s_names_and_modifiers_are_read() {
     ] {
         assert!(parse_spec(wrong, &NoNames).is_err(), "{wrong}");
     }
-    let groups = parse("perf::CYCLES:pinned:period=1000,EVENT:u=0", &NoNames).unwrap();
+    let groups = "perf::CYCLES:pinned:period=1000,EVENT:u=0,EVENT:u=1:-u";
+    let groups = parse(groups, &NoNames).unwrap();
     assert!(groups[0].attributes.pinned);
     assert_eq!(groups[0].members[0].settings.period, Some(1000));
     let names_levels = |at: usize| groups[at].members[0].names_levels();
-    assert_eq!([names_levels(0), names_levels(1)], [false, true]);
+    assert_eq!([0, 1, 2].map(names_levels), [false, true, true]);
     // Text that means a name stands in quotes.
     for name in [
         "perf::CYCLES",
@@ -387,6 +388,7 @@ fn group_modifiers_add_to_those_of_the_members() {
     let worlds = group("{cycles,cache-misses:G}:H");
     assert_eq!(worlds.members[0].filter & Filter::WORLDS, Filter::HOST);
     assert_eq!(worlds.members[1].filter & Filter::WORLDS, Filter::WORLDS);
+    assert_eq!(group("{faults:u,cs}:u"), group("{faults:u,cs:u}"));
 }
 
 #[test]
