@@ -51,5 +51,40 @@ fn fields_sit_where_the_manuals_put_them() {
         intel.clone().with_second_unit_mask(3).select,
         0x300_0482_04a3
     );
-    assert_eq!(intel.with_counter_mask(0xff).select, 0xff82_04a3);
+    let full = intel.with_counter_mask(0xff).with_second_unit_mask(0xff);
+    assert_eq!(full.select, 0xff00_ff82_04a3);
+    let other = full.with_counter_mask(4).with_second_unit_mask(3);
+    assert_eq!(other.select, 0x300_0482_04a3);
+}
+
+/// `IA32_PERFEVTSELx` and AMD's `PerfEvtSel`, `IA32_FIXED_CTR_CTRL`, the Pentium's CESR and `PMEVTYPER<n>_EL0`.
+#[test]
+fn flags_are_the_bits_of_the_manuals() {
+    for (flag, bit) in [
+        (X86Select::USER, 16),
+        (X86Select::KERNEL, 17),
+        (X86Select::EDGE, 18),
+        (X86Select::PIN, 19),
+        (X86Select::INTERRUPT, 20),
+        (X86Select::ANY_THREAD, 21),
+        (X86Select::ENABLE, 22),
+        (X86Select::INVERT, 23),
+        (X86Select::IN_TRANSACTION, 32),
+        (X86Select::IN_TRANSACTION_CHECKPOINTED, 33),
+        (X86Select::EQUAL, 36),
+        (X86Select::GUEST_ONLY, 40),
+        (X86Select::HOST_ONLY, 41),
+        (FixedCounter::KERNEL.into(), 0),
+        (FixedCounter::USER.into(), 1),
+        (FixedCounter::ANY_THREAD.into(), 2),
+        (FixedCounter::INTERRUPT.into(), 3),
+        (P5Function::KERNEL.into(), 6),
+        (P5Function::USER.into(), 7),
+        (P5Function::CLOCKS.into(), 8),
+        (Armv8Event::EXCLUDE_EL1.into(), 31),
+        (Armv8Event::EXCLUDE_EL0.into(), 30),
+        (Armv8Event::INCLUDE_EL2.into(), 27),
+    ] {
+        assert_eq!(flag, 1 << bit);
+    }
 }
