@@ -65,20 +65,16 @@ impl HitFiles {
     pub(crate) fn of(input: Input<'_>) -> Result<Self, Failure> {
         let (replay, hits) = input.replay(|_, _, _| Ok(Hits::default()))?;
         let mut found = hits.found;
-        let has_symbols = replay.is_of_this_kernel() && replay.symbolizer.has_kernel();
-        let kernel = has_symbols.then(build_id_of_this_kernel);
-        match kernel.flatten() {
-            _ if !hits.in_kernel => {}
-            Some(id) => {
-                found.files.insert(HitFile {
+        if hits.in_kernel {
+            let has_symbols = replay.is_of_this_kernel() && replay.symbolizer.has_kernel();
+            match has_symbols.then(build_id_of_this_kernel).flatten() {
+                Some(id) => drop(found.files.insert(HitFile {
                     path: "[kernel.kallsyms]".to_owned(),
                     id: hexadecimal(&id),
                     kind: "kallsyms",
                     source: KALLSYMS.into(),
-                });
-            }
-            None => {
-                found.left_out.insert("[kernel.kallsyms]".to_owned());
+                })),
+                None => drop(found.left_out.insert("[kernel.kallsyms]".to_owned())),
             }
         }
         Ok(found)

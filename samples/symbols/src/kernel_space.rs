@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::address_space::{AddressSpace, Mapped};
 use crate::kernel::KernelSymbols;
@@ -23,7 +23,7 @@ const MOST_SYMBOLS: usize = 1 << 20;
 /// Code at addresses of the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSpace {
-    pub(crate) symbols: Option<KernelSymbols>,
+    pub(crate) symbols: LazySymbols,
     /// Those that the recording lists, where the kernel's own are not known.
     pub(crate) recorded: Option<Arc<RecordedTable>>,
     /// The kernel's own code and its modules, as the recording has them.
@@ -33,6 +33,60 @@ pub(crate) struct KernelSpace {
     code: Vec<(Range<u64>, SymbolTable)>,
     /// BPF programs and trampolines, with the first address behind them.
     programs: BTreeMap<u64, (u64, Arc<str>)>,
+}
+
+/// The symbols of the kernel's own code, if there are any. Those of the kernel that runs here are read when they are first asked for:
+/// `/proc/kallsyms` has some 100,000 lines, and many recordings have no sample of the kernel.
+#[derive(Debug)]
+pub(crate) struct LazySymbols {
+    read: OnceLock<Option<KernelSymbols>>,
+    /// The places that symbols which locate a kernel have in the recording, for those that are not read yet.
+    references: Vec<(Vec<u8>, u64)>,
+}
+
+impl Default for LazySymbols {
+    fn default() -> Self {
+        Self::of(None)
+    }
+}
+
+impl LazySymbols {
+    pub(crate) fn of(symbols: Option<KernelSymbols>) -> Self {
+        Self {
+            read: OnceLock::from(symbols),
+            references: Vec::new(),
+        }
+    }
+
+    pub(crate) fn of_this_machine() -> Self {
+        Self {
+            read: OnceLock::new(),
+            references: Vec::new(),
+        }
+    }
+
+    /// Sets the address that a symbol had in a recording, if it is one that locates a kernel.
+    pub(crate) fn locate(&mut self, symbol: &[u8], address: u64) {
+        match self.read.get_mut() {
+            Some(symbols) => {
+                if let Some(symbols) = symbols {
+                    symbols.locate(symbol, address);
+                }
+            }
+            None => self.references.push((symbol.to_owned(), address)),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<&KernelSymbols> {
+        let read = || {
+            let mut symbols = KernelSymbols::of_this_machine()?;
+            for (symbol, address) in &self.references {
+                symbols.locate(symbol, *address);
+            }
+            Some(symbols)
+        };
+        self.read.get_or_init(read).as_ref()
+    }
 }
 
 /// Object and function at an address of the kernel.
@@ -86,7 +140,7 @@ impl KernelSpace {
             mapped.is_some_and(|mapped| *mapped.file.path == *object.as_bytes())
         };
         let in_code = self.code.iter().any(|(there, _)| is_of(there.start));
-        in_code || (self.symbols.is_some() && !object.starts_with('['))
+        in_code || (!object.starts_with('[') && self.symbols.get().is_some())
     }
 
     /// Returns true for an address of a program that is there now.
@@ -114,11 +168,12 @@ impl KernelSpace {
         };
         let mut code = self.code.iter();
         let code = code.find(|(there, _)| there.contains(&address));
-        let found = match (code, &self.symbols, &self.recorded) {
-            (Some((_, functions)), _, _) => functions.find(address).map(|symbol| (symbol, None)),
-            (None, Some(symbols), _) => symbols.find(address),
-            (None, None, recorded) => {
-                let found = recorded.as_ref().and_then(|all| all.find(address, 0));
+        let found = match (code, self.symbols.get()) {
+            (Some((_, functions)), _) => functions.find(address).map(|symbol| (symbol, None)),
+            (None, Some(symbols)) => symbols.find(address),
+            (None, None) => {
+                let recorded = self.recorded.as_ref();
+                let found = recorded.and_then(|all| all.find(address, 0));
                 found.map(|(symbol, _)| (symbol, None))
             }
         };
@@ -195,7 +250,7 @@ mod tests {
             START + 0x100
         );
         let mut space = KernelSpace {
-            symbols: KernelSymbols::parse(&text),
+            symbols: LazySymbols::of(KernelSymbols::parse(&text)),
             ..KernelSpace::default()
         };
         assert_eq!(at(&space, START + 0x110), named(KERNEL, "last", 16));
@@ -218,5 +273,36 @@ mod tests {
         assert_eq!(at(&space, MODULE + 0x40), unnamed(UNKNOWN));
         space.remove(MODULE);
         assert_eq!(at(&space, MODULE), unnamed(UNKNOWN));
+    }
+
+    #[test]
+    fn symbols_of_this_machine_are_read_late_and_are_where_they_were_recorded() {
+        let mut symbols = LazySymbols::of_this_machine();
+        assert!(symbols.read.get().is_none());
+        let Some(shown) = KernelSymbols::of_this_machine() else {
+            assert!(symbols.get().is_none());
+            return;
+        };
+        let text = std::fs::read_to_string("/proc/kallsyms").expect("shown");
+        let line = text.lines().find(|line| line.ends_with(" T schedule"));
+        let address = line.expect("each kernel has it").split(' ').next();
+        let address = u64::from_str_radix(address.expect("an address"), 16).expect("a number");
+        let name = "schedule";
+        symbols.locate(
+            shown.reference().name.as_bytes(),
+            shown.reference().address + 0x1000,
+        );
+        symbols.locate(b"no reference", 1);
+        let mut space = KernelSpace {
+            symbols,
+            ..KernelSpace::default()
+        };
+        assert_eq!(at(&space, address + 0x1000), named(KERNEL, name, 0));
+        // When they are read, they are moved at once.
+        space
+            .symbols
+            .locate(shown.reference().name.as_bytes(), shown.reference().address);
+        assert_eq!(at(&space, address), named(KERNEL, name, 0));
+        assert!(KernelSpace::default().symbols.get().is_none());
     }
 }

@@ -91,8 +91,10 @@ impl Kernel {
     pub(super) fn name(&self, symbolizer: &mut Symbolizer) {
         let is_this_one = self.is_this_one();
         symbolizer.set_this_kernel(is_this_one);
-        let own = || is_this_one.then(KernelSymbols::of_this_machine).flatten();
-        symbolizer.set_kernel(self.named.clone().or_else(own));
+        match (&self.named, is_this_one) {
+            (None, true) => symbolizer.set_kernel_of_this_machine(),
+            (named, _) => symbolizer.set_kernel(named.clone()),
+        }
     }
 
     /// Takes a mapping of the kernel or a module.

@@ -552,13 +552,13 @@ impl Loading {
             functions.any(|seen| seen.in_kernel && seen.name.is_none())
         };
         let events = &self.profile.events;
-        if !replay.symbolizer.has_kernel()
-            && !nameless
-                .iter()
-                .any(|one| one.in_kernel && one.percent >= 1.0)
+        if !nameless
+            .iter()
+            .any(|one| one.in_kernel && one.percent >= 1.0)
             && events
                 .iter()
                 .any(|event| event.stacks.iter().any(has_nameless))
+            && !replay.symbolizer.has_kernel()
         {
             notes.push(
                 "the kernel's functions have no names: by its build ID, or its release and the host's name, it was another \

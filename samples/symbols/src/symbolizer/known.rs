@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::copies::Copies;
 use crate::demangled::Style;
 use crate::kernel::KernelSymbols;
-use crate::kernel_space::KERNEL;
+use crate::kernel_space::{KERNEL, LazySymbols};
 use crate::recorded_symbols::RecordedSymbols;
 
 use super::Symbolizer;
@@ -121,12 +121,18 @@ impl Symbolizer {
 
     /// Sets or removes the kernel's symbols.
     pub fn set_kernel(&mut self, kernel: Option<KernelSymbols>) {
-        self.kernel.symbols = kernel;
+        self.kernel.symbols = LazySymbols::of(kernel);
+    }
+
+    /// Has the kernel's functions named by the symbols of the kernel that runs here, which are read when the first is looked for;
+    /// see [`KernelSymbols::of_this_machine`].
+    pub fn set_kernel_of_this_machine(&mut self) {
+        self.kernel.symbols = LazySymbols::of_this_machine();
     }
 
     /// Returns true if the kernel's symbols are known.
     pub fn has_kernel(&self) -> bool {
-        self.kernel.symbols.is_some()
+        self.kernel.symbols.get().is_some()
     }
 
     /// Returns true if functions of FreeBSD's kernel or of a module, by the name that addresses in it have, were read from its file.
@@ -158,8 +164,8 @@ impl Symbolizer {
     /// Sets where a symbol of the kernel was when it was recorded. If this kernel is located by the same
     /// symbol, addresses are moved as [`KernelSymbols::recorded_at`] does.
     pub fn set_kernel_reference(&mut self, symbol: &[u8], address: u64) {
-        if let (1.., Some(kernel)) = (address, &mut self.kernel.symbols) {
-            kernel.locate(symbol, address);
+        if address > 0 {
+            self.kernel.symbols.locate(symbol, address);
         }
     }
 }
