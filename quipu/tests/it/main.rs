@@ -6,6 +6,8 @@ mod children;
 #[cfg(all(feature = "command", target_os = "linux"))]
 mod commands;
 mod cpu_fallback;
+#[cfg(feature = "event-files")]
+mod encode;
 mod event_set;
 mod extending;
 #[cfg(unix)]
