@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quipu::{
-    Backend, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Part, ReadBuf, Result, Target,
+    Backend, Error, ErrorKind, EventInfo, EventSet, GroupSpec, Part, ReadBuf, Reading, Result,
+    Target,
 };
 use quipu_hal::{Capabilities, Group, Simultaneity};
 use quipu_pmu::{ManualClock, SimPmu, VirtualPmu};
+use quipu_scripted::{Scripted, ScriptedGroup};
 
 /// `BRANCHES` and `BRANCH_MISSES` of the ready-made model.
 const EVENTS: [u32; 2] = [3, 4];
@@ -134,6 +136,29 @@ fn a_scripted_overhead_is_found_exactly() {
     set.read(&mut counts).unwrap();
     let counted = counts.get(0).unwrap().total().unwrap().exact().unwrap();
     assert_eq!(counted - branches.start_to_stop.median, 1_030);
+}
+
+/// Three rounds warm up, and 31 are measured: here each adds one more than the one before.
+#[test]
+fn an_odd_number_of_rounds_is_measured_after_those_that_warm_up() {
+    let open = |spec: &GroupSpec, _: &Target| {
+        let (mut reads, mut value) = (0, 0);
+        Ok(ScriptedGroup::of(spec).reading(move |out| {
+            // Every second read is the end of a round.
+            value += (reads % 2) * (reads / 2 % 34);
+            reads += 1;
+            out[0][0] = Reading::new(value, 1, 1);
+            Ok(())
+        }))
+    };
+    let backend: Arc<dyn Backend> = Arc::new(Scripted::new("rounds", open));
+    let mut builder = EventSet::builder();
+    let builder = builder.events("a").unwrap().backends([backend]);
+    let overhead = builder.open().unwrap().calibrate().unwrap();
+    let overhead = overhead[0].as_ref().unwrap();
+    for spread in [overhead.start_to_stop, overhead.read_to_read] {
+        assert_eq!((spread.lowest, spread.median, spread.highest), (3, 18, 33));
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use quipu::text::NoNames;
 use quipu::{
     Attributes, Count, Error, ErrorKind, EventInfo, EventSet, EventSetBuilder, EventSpec, Filter,
-    GroupSpec, Part, Reading, Result, Software, Target,
+    GroupSpec, IntoGroups, Part, Reading, Result, Software, Target,
 };
 use quipu_hal::{Backend, Event, ValueKind};
 use quipu_scripted::{Scripted, ScriptedGroup};
@@ -328,6 +329,30 @@ fn requests_come_as_text_events_groups_and_lists() {
     );
     let error = EventSet::builder().events("{cycles").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidConfiguration);
+}
+
+/// Whatever holds requests is the requests that it holds, in their order.
+#[test]
+fn requests_may_be_owned_borrowed_and_nested() {
+    let names = NoNames;
+    let [x, y] = ["x", "y"].map(|name| EventSpec::new(Event::Named(name.into())));
+    let [one, other] = [GroupSpec::single(x.clone()), GroupSpec::single(y.clone())];
+    let both = vec![one.clone(), other.clone()];
+    let pair = GroupSpec::new([x.clone(), y.clone()]);
+    assert_eq!("x,y".into_groups(&names), Ok(both.clone()));
+    assert_eq!("x,y".to_owned().into_groups(&names), Ok(both.clone()));
+    assert_eq!((&x).into_groups(&names), Ok(vec![one.clone()]));
+    assert_eq!(x.event.clone().into_groups(&names), Ok(vec![one]));
+    assert_eq!(y.clone().into_groups(&names), Ok(vec![other]));
+    let list = vec![x.clone(), y.clone()];
+    assert_eq!((&list[..]).into_groups(&names), Ok(both.clone()));
+    assert_eq!(list.into_groups(&names), Ok(both.clone()));
+    assert_eq!([&x, &y].into_groups(&names), Ok(both));
+    assert_eq!((&pair).into_groups(&names), Ok(vec![pair.clone()]));
+    assert_eq!(
+        vec![vec![pair.clone()], Vec::new(), vec![pair.clone()]].into_groups(&names),
+        Ok(vec![pair.clone(), pair])
+    );
 }
 
 /// Those of a set may be given before events and after them, and take the place of others.

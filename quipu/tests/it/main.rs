@@ -6,6 +6,7 @@ mod children;
 #[cfg(all(feature = "command", target_os = "linux"))]
 mod commands;
 mod cpu_fallback;
+mod differences;
 #[cfg(feature = "event-files")]
 mod encode;
 mod event_set;

@@ -7,9 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{Count, Counts, ErrorKind, EventSet, Part, Reading, Target};
-use quipu_hal::Simultaneity;
+use quipu::{
+    Count, Counts, ErrorKind, EventInfo, EventSet, Filter, GroupSpec, Part, Reading, Target,
+};
+use quipu_hal::{MaxRate, Simultaneity};
 use quipu_pmu::{ManualClock, VirtualPmu};
+use quipu_scripted::{Scripted, ScriptedGroup};
 
 type Backend = VirtualPmu<quipu_pmu::SimPmu>;
 
@@ -214,6 +217,97 @@ fn ratios_are_in_millionths_and_nothing_is_divided_by_zero() {
     );
     bench.clock.advance(Duration::from_micros(900));
     assert_eq!(bench.outcome().0, Count::Exact(3_000_000 * 1_000_000));
+}
+
+/// A fraction below zero is no count, zero is one, and so is all that 128 bits hold.
+#[test]
+fn fractions_have_the_limits_of_counts() {
+    let value = |formula: &str, values: [u64; 3]| {
+        let bench = Bench::of(formula);
+        let preset = bench.set.events()[0].preset().unwrap();
+        let whole = Part::whole();
+        let readings = values.map(|value| Reading::new(value, 10, 10));
+        let value = preset.evaluate(|term| [(&whole, &readings[term])].into_iter());
+        value.map_err(|why| why.to_string())
+    };
+    let difference = "(BRANCHES - INSTRUCTIONS) / CYCLES";
+    assert_eq!(value(difference, [9, 3, 4]), Ok(Count::Exact(1_500_000)));
+    assert_eq!(value(difference, [3, 3, 4]), Ok(Count::Exact(0)));
+    let why = value(difference, [3, 9, 4]).unwrap_err();
+    assert!(
+        why.contains(" is -1.5, which no count can be for "),
+        "{why}"
+    );
+    // In millionths these are 2 to the power of 127 and 128.
+    let product = "BRANCHES * INSTRUCTIONS / CYCLES";
+    let value = |exponent| value(product, [1_u64 << exponent, 1 << 61, 15_625]);
+    assert_eq!(value(60), Ok(Count::Exact(1 << 127)));
+    let why = value(61).unwrap_err();
+    assert!(why.contains(" is too large a number for "), "{why}");
+}
+
+/// A preset honours what all its terms do, occurs where any of them does, and has the errata of each once.
+#[test]
+fn a_preset_is_told_of_as_one_event() {
+    let open = |spec: &GroupSpec, _: &Target| {
+        let infos = spec.members.iter().map(|member| {
+            let mut info = EventInfo::counter(member.event.to_string()).with_unit("ns");
+            let (honours, occurs_in, errata) = match &*info.name {
+                "a" => (
+                    Filter::USER | Filter::KERNEL,
+                    Filter::USER | Filter::KERNEL,
+                    ["E1", "E2"],
+                ),
+                _ => (
+                    Filter::USER | Filter::IDLE,
+                    Filter::USER | Filter::HYPERVISOR,
+                    ["E2", "E3"],
+                ),
+            };
+            (info.honours, info.occurs_in) = (honours, occurs_in);
+            info.errata = errata.map(str::to_owned).to_vec();
+            info
+        });
+        Ok(ScriptedGroup::of_members(infos.collect()))
+    };
+    let backend: Arc<dyn quipu::Backend> = Arc::new(Scripted::new("scripted", open));
+    let mut builder = EventSet::builder();
+    builder.preset("SUM", "a + b").unwrap().backends([backend]);
+    let set = builder.events("SUM").unwrap().open().unwrap();
+    let info = set.events()[0].info().unwrap();
+    assert_eq!((&*info.name, &*info.unit, info.scale), ("a + b", "ns", 1.0));
+    assert_eq!(info.honours, Filter::USER);
+    assert_eq!(
+        info.occurs_in,
+        Filter::USER | Filter::KERNEL | Filter::HYPERVISOR
+    );
+    assert_eq!(info.errata, ["E1", "E2", "E3"]);
+}
+
+#[test]
+fn a_preset_has_no_value_if_the_counter_of_a_term_jumped() {
+    let bench = Bench::of("BRANCHES + BRANCH_MISSES");
+    let preset = bench.set.events()[0].preset().unwrap();
+    let whole = Part::whole();
+    let jumped = Reading::new(10 << 47, 10, 10).with_max_rate(MaxRate::EVENTS);
+    let never = Reading::new(0, 10, 0);
+    for (reading, count, reason) in [
+        (
+            jumped,
+            Count::Jumped,
+            "the counter of its term BRANCHES moved further than",
+        ),
+        (
+            never,
+            Count::NotCounted,
+            "its term BRANCHES never got a hardware counter",
+        ),
+    ] {
+        let value = preset.evaluate(|_| [(&whole, &reading)].into_iter());
+        let why = value.unwrap_err();
+        assert_eq!(why.count(), count);
+        assert!(why.to_string().starts_with(reason), "{why}");
+    }
 }
 
 #[test]

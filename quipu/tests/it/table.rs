@@ -87,6 +87,15 @@ fn counts_are_printed_with_what_they_are() -> Result<()> {
         -         refused            not counted: the CPU has no such event; name another
 1,234,567         kernel             exact, user mode only";
     assert_eq!(counts.to_string(), table);
+    let partial = counts.by_name("partial").expect("it was asked for");
+    let refused = partial.value().expect_err("a part was not counted");
+    assert_eq!(
+        (refused.kind(), refused.reason()),
+        (
+            ErrorKind::Busy,
+            Some("1 parts of the target never had a counter for it")
+        )
+    );
     Ok(())
 }
 
@@ -104,5 +113,19 @@ fn a_counter_that_jumped_is_printed_and_of_no_event_nothing() -> Result<()> {
     assert!(printed.starts_with(start), "{printed}");
     let none = EventSet::builder().open()?.counts();
     assert_eq!(none.to_string(), "");
+    assert!(none.is_empty() && !counts.is_empty());
+    Ok(())
+}
+
+#[test]
+fn a_measurement_is_printed_as_its_counts() -> Result<()> {
+    let measured = quipu::measure("page-faults,no-such-event", || 7)?;
+    assert_eq!(measured.to_string(), measured.counts.to_string());
+    assert_eq!(measured.to_string().lines().count(), 2);
+    assert_eq!(measured.output, 7);
+    let total = |name| measured.total(name).map_err(|error| error.kind());
+    assert!(total("page-faults").is_ok());
+    assert_eq!(total("no-such-event"), Err(ErrorKind::UnsupportedEvent));
+    assert_eq!(total("cycles"), Err(ErrorKind::UnsupportedEvent));
     Ok(())
 }
