@@ -295,3 +295,19 @@ impl fmt::Debug for EventSet {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_a_number_of_its_own() {
+        let others = [(); 3].map(|()| std::thread::spawn(this_thread));
+        let mut numbers = others.map(|other| other.join().expect("no panic")).to_vec();
+        numbers.push(this_thread());
+        assert_eq!(this_thread(), numbers[3]);
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 4);
+    }
+}

@@ -1,5 +1,6 @@
 //! The facade over scripted, simulated and real backends.
 
+mod builder;
 #[cfg(unix)]
 mod calibration;
 mod children;
@@ -11,9 +12,11 @@ mod differences;
 mod encode;
 mod event_set;
 mod extending;
+mod groups;
 #[cfg(unix)]
 mod msr;
 mod presets;
+mod printed;
 mod readers;
 #[cfg(feature = "sampling")]
 mod sampler;

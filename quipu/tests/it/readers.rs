@@ -39,6 +39,12 @@ fn clones_read_on_many_threads_what_the_set_counts() {
     let mut set = (events.expect("a list").backends([linux]).open()).expect("two events");
     let reader = set.reader().expect("Linux has readers");
     assert_shared(&reader);
+    let names: Vec<_> = reader.events().iter().map(quipu::SetEvent::name).collect();
+    assert_eq!(names, ["page-faults:u", "minor-faults:u", "no-such-event"]);
+    assert!(format!("{reader:?}").starts_with("Reader { events: [SetEvent {"));
+    let mut other = EventSet::builder().open().expect("a backend").counts();
+    let refused = reader.read(&mut other).expect_err("of another set");
+    assert_eq!(refused.kind(), ErrorKind::InvalidConfiguration);
     set.enable().expect("it is open");
     // More than the C library keeps of what was given back, so that pages are fresh.
     std::hint::black_box(vec![1u8; 1 << 26]);

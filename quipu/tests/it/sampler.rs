@@ -40,7 +40,7 @@ fn every_page_that_is_touched_is_sampled_once_with_its_address() {
     sampler.disable().expect("it is open");
 
     let own = i32::try_from(std::process::id()).expect("a pid");
-    let mut seen = Vec::new();
+    let (mut seen, mut callers) = (Vec::new(), 0);
     let mut last = 0;
     sampler
         .drain(|sample| {
@@ -50,6 +50,8 @@ fn every_page_that_is_touched_is_sampled_once_with_its_address() {
             }
             assert_eq!((sample.event, sample.pid, sample.period), (0, own, 1));
             assert!(!sample.in_kernel && sample.ip != 0 && sample.tid > 0);
+            assert!(sample.callers.iter().all(|caller| !caller.in_kernel));
+            callers += sample.callers.len();
             assert!(sample.time >= last, "in the order of their times");
             last = sample.time;
         })
@@ -63,10 +65,39 @@ fn every_page_that_is_touched_is_sampled_once_with_its_address() {
         // A page may be taken away and come back; none is missed.
         assert_eq!(seen.iter().copied().collect::<BTreeSet<_>>(), touched);
     }
-    assert_eq!(sampler.lost(), 0);
+    assert!(callers > 0, "call chains were asked for");
+    assert_eq!((sampler.lost(), sampler.jumped()), (0, 0));
+    std::hint::black_box(vec![1u8; 64 << 20]);
     let mut again = 0;
     sampler.drain(|_| again += 1).expect("records");
-    assert_eq!(again, 0, "samples are handed out once");
+    assert_eq!(
+        again, 0,
+        "samples are handed out once, and none is taken of a sampler that is stopped"
+    );
+}
+
+/// Each has samples of its own, and the sampler a descriptor to wait on.
+#[test]
+fn samples_are_told_apart_by_their_events() {
+    let mut builder = Sampler::builder();
+    builder.events("dummy:u,page-faults:u").expect("events");
+    let opened = builder.rate(SampleRate::Period(1)).wake_after(1).open();
+    let Ok(mut sampler) = opened else {
+        return;
+    };
+    assert_eq!(sampler.descriptors().count(), 1, "one thread is one part");
+    sampler.enable().expect("it is open");
+    std::hint::black_box(vec![1u8; 64 << 20]);
+    sampler.disable().expect("it is open");
+    let woken = sampler.wait(Some(Duration::ZERO)).expect("it is open");
+    assert_eq!(woken, Woken::Data);
+    let mut events = BTreeSet::new();
+    sampler
+        .drain(|sample| {
+            events.insert(sample.event);
+        })
+        .expect("records");
+    assert_eq!(events, BTreeSet::from([1]), "the dummy never occurs");
 }
 
 #[test]
