@@ -354,3 +354,191 @@ fn posix() -> BackendStatus {
         }
     }
 }
+
+#[cfg(all(test, feature = "event-files"))]
+mod tests {
+    use quipu_hal::{Event, EventSpec, GroupSpec, Hardware, Target};
+    use quipu_scripted::Scripted;
+
+    use super::*;
+    use crate::{EventSet, SetEvent};
+
+    fn backend(name: &'static str) -> Arc<dyn Backend> {
+        let refuse =
+            |_: &GroupSpec, _: &Target| Err(Error::new(ErrorKind::UnsupportedEvent, "open it"));
+        Arc::new(Scripted::new(name, refuse))
+    }
+
+    fn usable(name: &'static str) -> BackendStatus {
+        BackendStatus::new(name, Ok(backend(name)))
+    }
+
+    fn unusable(name: &'static str) -> BackendStatus {
+        let error = Error::new(ErrorKind::NoPermission, "open it")
+            .with_reason(format!("{name} is for root"));
+        BackendStatus::new(name, Err(error))
+    }
+
+    fn machine(backends: Vec<BackendStatus>) -> Machine {
+        Machine {
+            counting: counting(&backends),
+            backends,
+            native: Arc::default(),
+            allows_registers: false,
+            on_request: OnceLock::from(vec![unusable("msr")]),
+            counter_backends: OnceLock::new(),
+        }
+    }
+
+    fn names<'a>(backends: impl IntoIterator<Item = &'a Arc<dyn Backend>>) -> Vec<&'static str> {
+        backends.into_iter().map(Backend::name).collect()
+    }
+
+    fn known(machine: &Machine) -> Vec<&'static str> {
+        machine.backends().iter().map(BackendStatus::name).collect()
+    }
+
+    #[test]
+    fn all_usable_backends_count_but_getrusage_beside_perf_event_open() {
+        for (backends, count) in [
+            (
+                vec![usable("linux"), usable("own"), usable("posix")],
+                &["linux", "own"][..],
+            ),
+            (
+                vec![unusable("linux"), usable("own"), usable("posix")],
+                &["own", "posix"],
+            ),
+            (
+                vec![usable("own"), unusable("other"), usable("posix")],
+                &["own", "posix"],
+            ),
+            (vec![usable("posix")], &["posix"]),
+        ] {
+            let machine = machine(backends);
+            assert_eq!(names(&machine.require().unwrap()), count);
+            assert_eq!(names(machine.counting().unwrap()), count);
+        }
+        let none = machine(vec![unusable("linux"), unusable("posix")]);
+        assert_eq!(none.usable().count(), 0);
+        let error = none.require().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
+        let reason = error.reason().unwrap();
+        let (first, second) = reason.split_once("; ").unwrap();
+        assert!(
+            first.starts_with("linux: cannot open it") && second.starts_with("posix: "),
+            "{reason}"
+        );
+        assert!(
+            first.contains("linux is for root") && second.contains("posix is for root"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_backend_of_the_programs_own_is_before_getrusage_or_in_the_place_of_its_name() {
+        let machine = machine(vec![unusable("linux"), usable("other"), usable("posix")]);
+        let machine = machine.with_backend(backend("own"));
+        assert_eq!(known(&machine), ["linux", "other", "own", "posix"]);
+        let machine = machine.with_backend(backend("linux"));
+        assert_eq!(known(&machine), ["linux", "other", "own", "posix"]);
+        assert!(machine.backends()[0].error().is_none());
+        assert_eq!(names(machine.usable()), ["linux", "other", "own", "posix"]);
+        assert_eq!(
+            names(&machine.require().unwrap()),
+            ["linux", "other", "own"]
+        );
+        assert!(machine.on_request()[0].error().is_some());
+        // Registers are written on request only.
+        let machine = machine.with_backend(backend("msr"));
+        assert_eq!(known(&machine), ["linux", "other", "own", "posix"]);
+        assert!(machine.on_request()[0].backend().is_some());
+        assert_eq!(machine.named("msr").unwrap().name(), "msr");
+        assert_eq!(machine.named("own").unwrap().name(), "own");
+        let unknown = machine.named("nobody").map(drop).unwrap_err();
+        assert_eq!(
+            unknown.hint(),
+            Some("the backends are linux, other, own, posix, msr")
+        );
+    }
+
+    #[test]
+    fn a_backend_that_is_not_there_is_of_another_system_or_was_left_out() {
+        for (is_of_this_system, reason) in [
+            (true, "Quipu was built without it"),
+            (false, "not on this system"),
+        ] {
+            let status = BackendStatus::missing("other", "use it", is_of_this_system);
+            let error = status.error().unwrap();
+            assert_eq!(
+                (error.kind(), error.reason()),
+                (ErrorKind::NoSuchDevice, Some(reason))
+            );
+            assert!(!status.is_of_this_system && status.backend().is_none());
+        }
+    }
+
+    /// An event that nobody has may be one of the backend that cannot be used.
+    #[test]
+    fn an_event_that_is_not_found_is_refused_for_the_backend_that_cannot_be_used() {
+        let refusal = |first: BackendStatus, event: Event| {
+            let missing = BackendStatus::missing("other", "use it", false);
+            let machine = machine(vec![missing, first, usable("own")]);
+            let mut builder = EventSet::builder();
+            builder
+                .machine(Arc::new(machine))
+                .events(EventSpec::new(event))
+                .unwrap();
+            let set = builder.open().unwrap();
+            set.events()
+                .iter()
+                .find_map(SetEvent::error)
+                .unwrap()
+                .clone()
+        };
+        let named = || Event::Named("no-such-event".to_owned());
+        let denied = refusal(unusable("linux"), named());
+        assert_eq!(
+            (denied.kind(), denied.reason()),
+            (ErrorKind::NoPermission, Some("linux is for root"))
+        );
+        for event in [named(), Event::Hardware(Hardware::Cycles)] {
+            let refused = refusal(usable("linux"), event);
+            // Where only registers reach the CPU's counters, these are named.
+            if !cfg!(any(target_os = "freebsd", target_os = "dragonfly")) {
+                assert_eq!(
+                    (refused.kind(), refused.attempted()),
+                    (ErrorKind::UnsupportedEvent, "open it")
+                );
+            }
+        }
+    }
+
+    /// Without consent the obstacle is told with how to give it; with consent it is the error itself.
+    #[test]
+    fn registers_that_cannot_be_used_are_refused_for_their_own_reason() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let systems = ["linux", "openbsd", "freebsd", "dragonfly", "netbsd"];
+        let systems = systems
+            .map(|system| format!("{system} = [\"msr\"]"))
+            .join(", ");
+        let text = format!("[[cpu]]\nid = \"amd-zen4\"\nbackends = {{ {systems} }}\n");
+        std::fs::write(file.path(), text).unwrap();
+        let native = NativeEvents::new()
+            .for_cpu("amd-zen4")
+            .with_file(file.path());
+        let mut machine = machine(vec![usable("own")]);
+        machine.native = Arc::new(native);
+        let refused = machine.for_counters().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::NoPermission);
+        assert_eq!(refused.attempted(), "count events of the CPU");
+        assert!(
+            refused.reason().unwrap().ends_with("msr is for root"),
+            "{refused}"
+        );
+        let machine = machine.allow_registers();
+        let refused = machine.for_counters().unwrap_err();
+        assert_eq!(refused.attempted(), "open it");
+        assert_eq!(refused.reason(), Some("msr is for root"));
+    }
+}

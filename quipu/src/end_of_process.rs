@@ -34,3 +34,55 @@ extern "C" fn give_back() {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use quipu_hal::{Capabilities, Group, GroupSpec, Result, Target};
+    use quipu_scripted::ScriptedGroup;
+
+    use super::*;
+
+    /// Counts how often its registers were given back.
+    struct Registers(Arc<AtomicU32>, Capabilities);
+
+    impl Backend for Registers {
+        fn name(&self) -> &'static str {
+            "registers"
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            &self.1
+        }
+
+        fn open(&self, spec: &GroupSpec, _: &Target) -> Result<Box<dyn Group>> {
+            Ok(Box::new(ScriptedGroup::of(spec)))
+        }
+
+        fn give_back(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn all_that_are_still_there_give_back_their_registers_once() {
+        let given = [(); 3].map(|()| Arc::new(AtomicU32::new(0)));
+        let [first, dropped, last] = given
+            .each_ref()
+            .map(|count| gives_back(Registers(Arc::clone(count), Capabilities::none())));
+        let place = Arc::as_ptr(&dropped).cast::<()>();
+        drop(dropped);
+        let another = gives_back(Registers(Arc::default(), Capabilities::none()));
+        let kept = BACKENDS.lock().expect("no test panics with it");
+        let is_kept = kept.iter().any(|backend| backend.as_ptr().cast() == place);
+        assert!(!is_kept, "nothing is kept of a backend that is gone");
+        drop(kept);
+        for _ in 0..2 {
+            give_back();
+            let given = given.each_ref().map(|count| count.load(Ordering::Relaxed));
+            assert_eq!(given, [1, 0, 1]);
+        }
+        drop((first, last, another));
+    }
+}

@@ -341,6 +341,8 @@ fn only(
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
     use quipu_hal::ErrorKind;
 
@@ -455,5 +457,66 @@ mod tests {
         assert_eq!(branches.as_deref(), Some("ex_ret_brn - ex_ret_brn_tkn"));
         assert_eq!(software.as_deref(), Some("page-faults"));
         assert_eq!(single, [None, None]);
+    }
+
+    /// Returns the native events of a machine with these kinds of core, and a file that defines presets for each.
+    fn hybrid(cores: [&str; 2], presets: [&str; 2]) -> NativeEvents {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for (core, presets) in ["amd-zen3", "amd-zen4"].iter().zip(presets) {
+            writeln!(file, "[[cpu]]\nid = \"{core}\"\n[cpu.presets]\n{presets}").unwrap();
+        }
+        let (database, _) = Database::open_lenient(Some(file.path())).unwrap();
+        let tables = cores.iter().map(|core| database.cpu(core).unwrap());
+        NativeEvents {
+            opened: OnceLock::from(Ok(Opened {
+                tables: Ok(tables.collect()),
+                database,
+                skipped_files: vec![Error::new(ErrorKind::Os, "read a file")],
+            })),
+            ..NativeEvents::default()
+        }
+    }
+
+    #[test]
+    fn kinds_of_core_share_what_is_the_same_on_all_of_them() {
+        const CORES: [&str; 2] = ["amd-zen3", "amd-zen4"];
+        let same = ["P = \"ex_ret_instr + ex_ret_brn\""; 2];
+        let formula = hybrid(CORES, same).formula("P").unwrap();
+        assert_eq!(formula.unwrap().to_string(), "ex_ret_instr + ex_ret_brn");
+        let other = [same[0], "P = \"ex_ret_instr - ex_ret_brn\""];
+        let refused = hybrid(CORES, other).formula("P").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+        let native = hybrid(CORES, same);
+        #[cfg(target_os = "linux")]
+        assert_eq!(native.listed_backends().unwrap(), ["linux", "msr"]);
+        assert!(native.has_event("ex_ret_instr") && native.has_event("p"));
+        assert!(!native.has_event("no_such_event"));
+        assert_eq!(native.skipped_files().len(), 1);
+        assert_eq!(native.tables().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn generalized_events_are_looked_for_only_where_a_file_may_define_them() {
+        let native = NativeEvents::new().for_cpu("amd-zen4");
+        if native.has_files() {
+            return;
+        }
+        let cycles = Event::Hardware(quipu_hal::Hardware::Cycles);
+        assert_eq!(native.user_defined(&cycles), Ok(None));
+        assert!(!native.allows("msr") && !native.is_open());
+    }
+
+    /// Names that the CPU's own events have are these events.
+    #[test]
+    fn names_are_read_as_those_of_the_cpu() {
+        let pentium = NativeEvents::new().for_cpu("intel-p5");
+        let zen = NativeEvents::new().for_cpu("amd-zen4");
+        assert_eq!(pentium.generalized("BRANCHES"), None);
+        let branches = Event::Hardware(quipu_hal::Hardware::Branches);
+        assert_eq!(zen.generalized("BRANCHES"), Some(branches));
+        assert_eq!(zen.generalized("ex_ret_instr"), None);
+        let skylake = NativeEvents::new().for_cpu("intel-skl");
+        assert!(skylake.ends_in_mask("skl::L2_RQSTS:MISS"));
+        assert!(!skylake.ends_in_mask("skl::L2_RQSTS:u"));
     }
 }

@@ -209,6 +209,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    use quipu_hal::ErrorKind;
+    use quipu_scripted::Scripted;
+
     use crate::NativeEvents;
 
     fn machine(cpu: &str) -> Machine {
@@ -276,6 +279,134 @@ mod tests {
         assert_eq!(
             by_the_tables(&two, "msr"),
             "first choice of a-atom; not listed for a-core, whose counters it is not used for"
+        );
+    }
+
+    /// Returns the choice for a backend of this name, where a CPU lists `sim` and `msr`, and Linux counts other events.
+    fn choice(
+        name: &'static str,
+        with: fn(Scripted) -> Scripted,
+        changed: fn(&mut Of),
+    ) -> (bool, Vec<String>) {
+        let refuse = |_: &_, _: &_| Err(Error::new(ErrorKind::UnsupportedEvent, "open it"));
+        let backend = with(Scripted::new(name, refuse));
+        let machine = Machine::with_native_events(Arc::new(NativeEvents::new()));
+        let machine = machine.with_backend(Arc::new(backend));
+        let known = machine
+            .backends()
+            .iter()
+            .find(|status| status.name() == name);
+        let mut of = Of {
+            counters: Vec::new(),
+            others: vec!["linux"],
+            on_request: false,
+            consents: false,
+            cpus: Ok(vec![entry("a-core", &["sim", "msr"])]),
+        };
+        changed(&mut of);
+        let context = Context {
+            of_counters: of.counters,
+            of_others: of.others,
+            consents: of.consents,
+            cpus: &of.cpus,
+        };
+        let choice = context.choice(known.expect("it was added"), of.on_request);
+        assert_eq!(choice.backend, name);
+        (choice.chosen, choice.reasons)
+    }
+
+    struct Of {
+        counters: Vec<&'static str>,
+        others: Vec<&'static str>,
+        on_request: bool,
+        consents: bool,
+        cpus: Result<Vec<MatchedCpu>>,
+    }
+
+    #[test]
+    fn reasons_say_what_a_backend_is_used_for() {
+        let reasons = |chosen: bool, reasons: &[&str]| {
+            let reasons = reasons.iter().map(|&reason| reason.to_owned());
+            (chosen, reasons.collect::<Vec<_>>())
+        };
+        let (listed, unlisted) = (
+            "first choice of a-core",
+            "not listed for a-core, whose counters it is not used for",
+        );
+        let (here, blind) = (
+            "available here",
+            "available here, but no CPU counters are visible",
+        );
+        let unneeded = "not needed: linux is available and more precise";
+        let plain: fn(Scripted) -> Scripted = |backend| backend;
+
+        let counts: fn(&mut Of) = |of| of.counters = vec!["sim"];
+        assert_eq!(
+            choice("sim", Scripted::counting_cpus, counts),
+            reasons(true, &[listed, here])
+        );
+        assert_eq!(
+            choice("sim", plain, counts),
+            reasons(true, &[listed, blind])
+        );
+        let counts: fn(&mut Of) = |of| of.counters = vec!["own"];
+        assert_eq!(
+            choice("own", plain, counts),
+            reasons(true, &[unlisted, blind])
+        );
+        let counts_others: fn(&mut Of) = |of| of.others = vec!["sim"];
+        let of_others = "available here, and used for other events";
+        for backend in [plain, Scripted::counting_cpus] {
+            assert_eq!(
+                choice("sim", backend, counts_others),
+                reasons(true, &[listed, of_others])
+            );
+        }
+        assert_eq!(
+            choice("sim", plain, |_| ()),
+            reasons(false, &[listed, unneeded])
+        );
+        assert_eq!(
+            choice("sim", plain, |of| of.consents = true),
+            reasons(false, &[listed, unneeded])
+        );
+        assert_eq!(
+            choice("sim", plain, |of| of.cpus =
+                Err(Error::new(ErrorKind::NoSuchDevice, "find it"))),
+            reasons(
+                false,
+                &["the event database does not know this CPU", unneeded]
+            )
+        );
+
+        let by_name = "available here, but only by name or after consent: it writes registers past the kernel";
+        assert_eq!(
+            choice("sim", plain, |of| of.on_request = true),
+            reasons(false, &[listed, by_name])
+        );
+        assert_eq!(
+            choice("sim", plain, |of| (of.on_request, of.consents) =
+                (true, true)),
+            reasons(false, &[listed, "available here, and allowed"])
+        );
+
+        // It counts with no counters of a CPU, unless a file lists it.
+        assert_eq!(
+            choice("posix", plain, |of| of.counters = vec!["posix"]),
+            reasons(true, &[here])
+        );
+        assert_eq!(
+            choice("posix", plain, |of| of.others = vec!["posix"]),
+            reasons(true, &[here])
+        );
+        assert_eq!(choice("posix", plain, |_| ()), reasons(false, &[unneeded]));
+        let list: fn(&mut Of) = |of| {
+            of.counters = vec!["posix"];
+            of.cpus = Ok(vec![entry("a-core", &["posix"])]);
+        };
+        assert_eq!(
+            choice("posix", plain, list),
+            reasons(true, &[listed, blind])
         );
     }
 

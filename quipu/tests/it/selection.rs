@@ -201,14 +201,25 @@ fn consent_is_a_key_of_files_that_root_alone_writes() {
     assert_eq!(counts(machine, EVENT).expect("counted"), "msr");
 }
 
-/// A backend that is used for events of the CPU and for others is asked once.
+/// Generalized events and bits are the CPU's, so that a backend which is not listed does not count them.
+#[test]
+fn generalized_events_and_bits_are_left_to_the_backends_listed() {
+    for (listed, counted) in [(r#""pctr""#, Ok("pctr")), (r#""sim""#, Err(()))] {
+        for event in ["instructions", "rc0"] {
+            let outcome = counts(machine(listed), event).map_err(drop);
+            assert_eq!(outcome, counted, "{event} with {listed}");
+        }
+    }
+}
+
+/// A backend that is used for events of the CPU and for others is asked once, and so is one that needs consent.
 #[test]
 fn a_register_that_was_not_put_back_is_reported_once() {
     struct Lost(Arc<dyn Backend>);
 
     impl Backend for Lost {
         fn name(&self) -> &'static str {
-            "sim"
+            self.0.name()
         }
 
         fn capabilities(&self) -> &Capabilities {
@@ -232,6 +243,14 @@ fn a_register_that_was_not_put_back_is_reported_once() {
     );
     assert_eq!(machine.for_counters().expect("it is listed").len(), 1);
     assert_eq!(machine.restore_failures().len(), 1, "and afterwards");
+    let by_consent = self::machine(r#""msr""#).with_backend(Arc::new(Lost(registers())));
+    let by_consent = by_consent.allow_registers();
+    assert!(
+        by_consent.restore_failures().is_empty(),
+        "it is not used yet"
+    );
+    assert_eq!(by_consent.for_counters().expect("it is listed").len(), 1);
+    assert_eq!(by_consent.restore_failures().len(), 1);
 }
 
 /// Samples are Linux's alone: events of the CPU's counters want it among those listed, other events do not.
