@@ -312,4 +312,52 @@ mod tests {
         let takes = |address| layout.allowed.get(address).is_some();
         assert!(takes(0x1921) && !takes(0x1925) && takes(0x1994) && !takes(0x1998));
     }
+
+    /// Leaf 0xA has the width of general counters in bits 16 to 23 of EAX, and that of fixed ones in bits 5 to 12 of EDX.
+    #[test]
+    fn counters_have_the_number_and_width_that_leaf_0xa_gives() {
+        const MODELS: [(Leaves, &[u8], &[u8]); 5] = [
+            (
+                Leaves(&[(0xa, 0, [0x0728_0403, 0, 0, 0x603])]),
+                &[40; 4],
+                &[48; 3],
+            ),
+            (
+                Leaves(&[(0xa, 0, [0x0730_0802, 0, 0, 0x501])]),
+                &[48; 8],
+                &[40; 1],
+            ),
+            // A width that no counter has is that of the others.
+            (
+                Leaves(&[(0xa, 0, [0x0728_0203, 0, 0, 0x003])]),
+                &[40; 2],
+                &[40; 3],
+            ),
+            // Version 1 has none that are fixed, and only from version 5 on does ECX list some.
+            (
+                Leaves(&[(0xa, 0, [0x0728_0201, 0, 0, 0x603])]),
+                &[40; 2],
+                &[],
+            ),
+            (
+                Leaves(&[(0xa, 0, [0x0730_0404, 0, 0xf, 0x603])]),
+                &[48; 4],
+                &[48; 3],
+            ),
+        ];
+        for (bus, general, fixed) in MODELS {
+            let layout = architectural(&bus).unwrap();
+            let widths = layout.counters.iter().map(|counter| counter.slot.width);
+            assert_eq!(widths.collect::<Vec<_>>(), [general, fixed].concat());
+        }
+        const NONE: [Leaves; 4] = [
+            Leaves(&[(0xa, 0, [0x0730_0400, 0, 0, 0x603])]),
+            Leaves(&[(0xa, 0, [0x0730_0003, 0, 0, 0x603])]),
+            Leaves(&[(0xa, 0, [0x071f_0403, 0, 0, 0x603])]),
+            Leaves(&[(0xa, 0, [0x0741_0403, 0, 0, 0x603])]),
+        ];
+        for bus in NONE {
+            assert!(architectural(&bus).is_err());
+        }
+    }
 }
