@@ -33,3 +33,16 @@ fn instructions_are_counted_by_level_on_every_generation() {
         }
     }
 }
+
+/// Restoring and trying out write registers, so that this is for machines where none can be reached.
+#[test]
+fn registers_that_cannot_be_reached_are_neither_restored_nor_tried_out() {
+    let Err(why) = quipu::msr::SystemMsr::open() else {
+        println!("SKIP registers that cannot be reached: they can be here");
+        return;
+    };
+    let refused = quipu::msr::restore().expect_err("there is no bus");
+    assert_eq!(refused.kind(), why.kind());
+    let refused = quipu::msr::try_out().expect_err("there is no bus");
+    assert_eq!(refused.kind(), why.kind());
+}
