@@ -201,4 +201,26 @@ mod tests {
         let long = format!("_Z{}", "1a".repeat(LONGEST));
         assert_eq!(demangle(&long), long);
     }
+
+    #[test]
+    fn readable_names_are_as_long_as_mangled_ones_may_be() {
+        let [outer, inner] = ["a", "b"].map(|letter| letter.repeat(200));
+        let name = format!("_ZN200{outer}200{inner}Ev");
+        assert_eq!(demangle(&name), format!("{outer}::{inner}()"));
+        let mut out = Limited(String::new());
+        for (length, fits) in [
+            (LONGEST - 2, true),
+            (3, false),
+            (2, true),
+            (0, true),
+            (1, false),
+        ] {
+            assert_eq!(
+                out.write_string(&"x".repeat(length)).is_ok(),
+                fits,
+                "{length}"
+            );
+        }
+        assert_eq!(out.0.len(), LONGEST);
+    }
 }

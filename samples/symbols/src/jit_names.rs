@@ -236,3 +236,55 @@ fn running(processes: &Processes, pid: i32, child: i32) -> Option<ProcessMaps> {
     let space = own.or_else(|| processes.address_space(child))?;
     ProcessMaps::of_recorded(pid, space)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mapped;
+    use crate::jitdump::tests::{file, load};
+
+    /// A process of the recording that has mapped the files of two compilers, the newer of which is asked first.
+    #[test]
+    fn files_of_compilers_are_read_once_and_found_by_what_they_hold() {
+        const PID: i32 = 1 << 30;
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new] = ["jit-1.dump", "jit-2.dump"].map(|name| folder.path().join(name));
+        let code = [0x90; 16];
+        let both = [
+            load(0x1000, b"old", &code),
+            load(0x2000, b"only old", &code),
+        ];
+        std::fs::write(&old, file(&both)).unwrap();
+        std::fs::write(&new, file(&[load(0x1000, b"new", &code)])).unwrap();
+        let mut processes = Processes::new();
+        for (start, path) in [(0x10_0000, &old), (0x20_0000, &new)] {
+            let path = path.to_str().unwrap().as_bytes();
+            processes.map(PID, Mapped::new(start..start + 0x1000, 0, path));
+        }
+        let mut names = JitNames::default();
+        let at = RecordedAt {
+            this_machine: true,
+            ..RecordedAt::default()
+        };
+        let reading = Reading {
+            at,
+            of_others: true,
+        };
+        let of = (&processes, PID);
+        let mut find = |address| {
+            let found = names.find(of, address, reading)?;
+            Some(found.symbol.name.to_owned())
+        };
+        let found = [0x1000, 0x100f, 0x1010, 0x2000, 0x3000].map(&mut find);
+        let expected = [Some("new"), Some("new"), None, Some("only old"), None];
+        assert_eq!(found, expected.map(|name| name.map(str::to_owned)));
+        // They are not read again.
+        std::fs::remove_file(&old).unwrap();
+        assert_eq!(find(0x2000).as_deref(), Some("only old"));
+        for (address, path) in [(0x1000, Some(&new)), (0x2000, Some(&old)), (0x3000, None)] {
+            let file = names.file_at(of, address, reading);
+            assert_eq!(file.map(|file| &file.path), path);
+        }
+        assert!(names.left_out.is_empty());
+    }
+}

@@ -347,7 +347,7 @@ impl<R: BufRead> Records<R> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::call_frames::Rule;
 
@@ -361,12 +361,12 @@ mod tests {
         [&head, &words(&[0])[..], body].concat()
     }
 
-    fn load(start: u64, name: &[u8], code: &[u8]) -> Vec<u8> {
+    pub(crate) fn load(start: u64, name: &[u8], code: &[u8]) -> Vec<u8> {
         let numbers = words(&[7, start, start, code.len() as u64, 1]);
         record(LOAD, &[&numbers, name, &[0], code].concat())
     }
 
-    fn file(records: &[Vec<u8>]) -> Vec<u8> {
+    pub(crate) fn file(records: &[Vec<u8>]) -> Vec<u8> {
         let head: Vec<u8> = [MAGIC, 1, 40, 62, 0, 7]
             .iter()
             .flat_map(|n| n.to_ne_bytes())
