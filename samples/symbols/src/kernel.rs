@@ -392,4 +392,22 @@ ffffffff81000200 T first
         };
         assert!((0..0x4000).any(is_clock));
     }
+
+    /// It is a shared object that has the clock, on every architecture.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn code_of_the_kernel_in_this_process_is_read_whole() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        if !maps.lines().any(|line| line.ends_with("[vdso]")) {
+            let _ = writeln!(
+                io::stderr(),
+                "SKIP code of the kernel in this process: it has none"
+            );
+            return;
+        }
+        let code = vdso().expect("it is mapped");
+        assert!(code.starts_with(b"\x7fELF") && code.len().is_multiple_of(4096));
+        let clock = b"clock_gettime\0";
+        assert!(code.windows(clock.len()).any(|part| part == clock));
+    }
 }
