@@ -39,8 +39,8 @@ pub(crate) const TRANSACTION_BITS: u64 = 0x3 << 32;
 /// Intel's version 6: equality, second unit mask.
 pub(crate) const EQUAL_BIT: u64 = 1 << 36;
 pub(crate) const SECOND_UNIT_MASK_BITS: u64 = 0xff << 40;
-/// Intel: adaptive records of precise sampling, found but never set.
-const INTEL_KEPT: u64 = 0x7 << 33 | 1 << 35;
+/// Intel: a bit of transactions, adaptive records of precise sampling and the log of branches, found but never set.
+const INTEL_KEPT: u64 = 0x7 << 33;
 /// AMD from family 10h: the event's bits 8 to 11, guest only, host only.
 pub(crate) const AMD_SELECT_BITS: u64 = SELECT_BITS | 0xf << 32 | 0x3 << 40;
 
