@@ -132,11 +132,10 @@ fn sample(at: u64, (thread, cpu): (u32, u32), period: u64, chain: &[u64]) -> Vec
     record(9, &body.concat())
 }
 
-/// Writes the program and a recording of it in a directory: `hash` has three samples or more, `main` and a library of which
+/// Writes a recording of the program in a directory: `hash` has three samples or more, `main` and a library of which
 /// there is no file one.
 pub(super) fn write(directory: &TempDir, name: &str, more_of_hash: u64) {
     let path = directory.path().join("demo");
-    std::fs::write(&path, program()).expect("writable");
     let mut attr = [0; 64];
     attr[4..8].copy_from_slice(&64u32.to_ne_bytes());
     attr[16..24].copy_from_slice(&1000u64.to_ne_bytes());
@@ -177,6 +176,7 @@ pub(super) fn write(directory: &TempDir, name: &str, more_of_hash: u64) {
 /// Returns a directory with the program and its recording.
 pub(super) fn directory() -> TempDir {
     let directory = TempDir::new().expect("a directory");
+    std::fs::write(directory.path().join("demo"), program()).expect("writable");
     write(&directory, "perf.data", 0);
     directory
 }
