@@ -42,14 +42,14 @@ trap 'kill $server' EXIT
 quipu record -o perf.data.old -- ./bench >record.log 2>&1
 
 # Reasons for which a machine, or its user, cannot do a thing; what is misspelt has none of them.
-reasons='no CPU PMU|no PMU|not have this event|PMU does not|does not support|cannot be opened|paranoid|is not mounted|/dev/cpu/|/dev/pctr|Permission|not permitted|a unit that the kernel shows|is known to count|has no metric or|no top-down analysis|which this CPU does not list|its term [a-z-]+: the kernel has no such PMU|and this CPU \(|the kernel patches its code|which virtual machines often hide|(jq|inferno-flamegraph|python3): (command )?not found|No module named .pandas'
+reasons='no CPU PMU|no PMU|cannot find the PMU soft|not have this event|PMU does not|does not support|cannot be opened|paranoid|is not mounted|/dev/cpu/|/dev/pctr|Permission|not permitted|a unit that the kernel shows|is known to count|has no metric or|no top-down analysis|which this CPU does not list|its term [a-z-]+: the kernel has no such PMU|and this CPU \(|the kernel patches its code|which virtual machines often hide|(jq|inferno-flamegraph|python3): (command )?not found|No module named .pandas'
 
 ok=0 skipped=0 failed=0
 while IFS="$(printf '\t')" read -r place command; do
   [ -e perf.data ] || quipu record -o perf.data -- ./bench >>record.log 2>&1
   limit=60 endless=
   case $command in
-    *quipu\ top* | *'quipu stat -p '* | *'-A -I 1000' | *'quipu record -g -F 999 -p'* | *--overwrite* | *fifo:ctl*) endless=1 limit=3 ;;
+    *quipu\ top* | *'quipu stat '*'-p "$(pgrep'* | *'quipu stat -p '* | *'-A -I 1000' | *'quipu record -g -F 999 -p'* | *--overwrite* | *fifo:ctl*) endless=1 limit=3 ;;
   esac
   case $command in
     *fifo:ctl*) rm -f ctl; mkfifo ctl ;;
