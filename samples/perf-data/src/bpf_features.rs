@@ -3,7 +3,7 @@
 
 use crate::Result;
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u32_at, u64_at, until_nul};
+use crate::bytes::{hex, u32_at, u64_at, until_nul};
 use crate::section::SectionCursor;
 
 /// Offsets in `struct bpf_prog_info` (`include/uapi/linux/bpf.h`), whose pointers are offsets in what follows it here.
@@ -61,7 +61,7 @@ pub struct BpfTypes {
 impl BpfFunction {
     /// Returns its name as the kernel's list of symbols has it: `bpf_prog_6deef7357e7b4530_name`.
     pub fn name(&self, types: Option<&BpfTypes>) -> String {
-        let tag: String = self.tag.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = hex(&self.tag, "");
         let of_type = types.zip(self.type_number);
         let of_type = of_type.and_then(|(types, number)| types.name(number));
         match of_type.unwrap_or(&self.short_name) {

@@ -102,6 +102,12 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..end.unwrap_or(bytes.len())]
 }
 
+/// Returns bytes as hexadecimal numbers of two digits, with text between them.
+pub(crate) fn hex(bytes: &[u8], between: &str) -> String {
+    let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.join(between)
+}
+
 /// Returns the bytes that `count` things of `size` bytes take, if memory can hold so many at all.
 #[inline]
 pub(crate) fn bytes_of(count: u64, size: usize) -> Option<usize> {

@@ -6,6 +6,8 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
+use crate::bytes::until_nul;
+
 /// The fields of a tracepoint.
 ///
 /// ```
@@ -185,14 +187,14 @@ impl TraceField {
         let bytes = raw.get(self.offset..end)?;
         Some(match self.layout {
             Layout::Scalar => number(bytes, self.signed),
-            Layout::Text => FieldValue::Text(until_zero(bytes)),
+            Layout::Text => FieldValue::Text(until_nul(bytes)),
             Layout::List(element) => self.list(bytes, element),
             Layout::Opaque => FieldValue::Bytes(bytes),
             Layout::Elsewhere { element, .. } => {
                 let data = self.bytes(raw)?;
                 match element {
                     Some(element) => self.list(data, element),
-                    None => FieldValue::Text(until_zero(data)),
+                    None => FieldValue::Text(until_nul(data)),
                 }
             }
         })
@@ -245,11 +247,6 @@ pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
         true => bytes.iter().fold(0, appended),
         false => bytes.iter().rev().fold(0, appended),
     }
-}
-
-fn until_zero(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-    &bytes[..end]
 }
 
 /// `field:TYPE NAME[N];`, `offset:N;`, `size:N;` and `signed:N;`, with tabs between them.

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::bytes::until_nul;
+use crate::bytes::{hex, until_nul};
 use crate::trace_format::{FieldValue, TraceField, TraceFormat, unsigned};
 
 use conversion::{Amount, Piece, pieces};
@@ -294,12 +294,6 @@ fn uncast(mut argument: &Argument) -> &Argument {
         argument = inner;
     }
     argument
-}
-
-/// Returns bytes as hexadecimal numbers of two digits, with text between them.
-fn hex(bytes: &[u8], between: &str) -> String {
-    let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex.join(between)
 }
 
 /// Returns the bytes of a mask in the order of its bits.
