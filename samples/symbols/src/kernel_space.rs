@@ -68,11 +68,8 @@ impl LazySymbols {
     /// Sets the address that a symbol had in a recording, if it is one that locates a kernel.
     pub(crate) fn locate(&mut self, symbol: &[u8], address: u64) {
         match self.read.get_mut() {
-            Some(symbols) => {
-                if let Some(symbols) = symbols {
-                    symbols.locate(symbol, address);
-                }
-            }
+            Some(Some(symbols)) => symbols.locate(symbol, address),
+            Some(None) => {}
             None => self.references.push((symbol.to_owned(), address)),
         }
     }
