@@ -478,7 +478,7 @@ mod tests {
         }
     }
 
-    /// An event that nobody has may be one of the backend that cannot be used.
+    /// An event that no usable backend has may be one of the backend that cannot be used.
     #[test]
     fn an_event_that_is_not_found_is_refused_for_the_backend_that_cannot_be_used() {
         let refusal = |first: BackendStatus, event: Event| {
