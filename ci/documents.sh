@@ -49,7 +49,7 @@ while IFS="$(printf '\t')" read -r place command; do
   [ -e perf.data ] || quipu record -o perf.data -- ./bench >>record.log 2>&1
   limit=60 endless=
   case $command in
-    *quipu\ top* | *'quipu stat '*'-p "$(pgrep'* | *'quipu stat -p '* | *'-A -I 1000' | *'quipu record -g -F 999 -p'* | *--overwrite* | *fifo:ctl*) endless=1 limit=3 ;;
+    *quipu\ top* | *'quipu stat '*'-p "$(pgrep'* | *'-A -I 1000' | *'quipu record -g -F 999 -p'* | *--overwrite* | *fifo:ctl*) endless=1 limit=3 ;;
   esac
   case $command in
     *fifo:ctl*) rm -f ctl; mkfifo ctl ;;
