@@ -98,7 +98,7 @@ fn of(record: &libc::kinfo_proc) -> Task {
     let usage = &record.ki_rusage;
     let count = |number| u64::try_from(number).unwrap_or(0);
     let of_children = &record.ki_rusage_ch;
-    let children_time = micros(of_children.ru_utime) + micros(of_children.ru_stime);
+    let children_time = micros(of_children.ru_utime).saturating_add(micros(of_children.ru_stime));
     let state = match record.ki_stat {
         libc::SSLEEP | libc::SSTOP | libc::SWAIT => State::Asleep,
         libc::SZOMB => State::Ended,
@@ -110,12 +110,12 @@ fn of(record: &libc::kinfo_proc) -> Task {
         State::Ended => children_time,
         _ => 0,
     };
-    let microseconds = |time: u64| time.saturating_mul(1_000);
+    let nanoseconds = |micros: u64| micros.saturating_mul(1_000);
     Task {
         state,
         switches: count(usage.ru_nvcsw) + count(usage.ru_nivcsw),
-        cpu_time: microseconds(record.ki_runtime.saturating_sub(added)),
-        children_time: microseconds(children_time),
+        cpu_time: nanoseconds(record.ki_runtime.saturating_sub(added)),
+        children_time: nanoseconds(children_time),
         started: (
             record.ki_start.tv_sec as i64,
             record.ki_start.tv_usec as i64,
