@@ -3,8 +3,9 @@
 
 use crate::Result;
 use crate::byte_order::ByteOrder;
-use crate::bytes::{hex, u32_at, u64_at, until_nul};
+use crate::bytes::{u32_at, u64_at};
 use crate::section::SectionCursor;
+use crate::text::{hex, until_nul};
 
 /// Offsets in `struct bpf_prog_info` (`include/uapi/linux/bpf.h`), whose pointers are offsets in what follows it here.
 mod info {

@@ -2,8 +2,9 @@
 //! `tools/lib/perf/include/perf/event.h`).
 
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u16_at, until_nul};
+use crate::bytes::u16_at;
 use crate::record::{CpuMode, HEADER_LEN, Misc};
+use crate::text::until_nul;
 use crate::{Error, Result};
 
 /// Address space in which something that has a build id is mapped.

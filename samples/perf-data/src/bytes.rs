@@ -1,5 +1,7 @@
 //! Numbers and text in the machine's own byte order, out of bytes that may end at any point.
 
+use crate::text::until_nul;
+
 /// Malformed record: the field that does not fit into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
@@ -94,18 +96,6 @@ impl<'a> Cursor<'a> {
     pub(crate) fn text(self) -> &'a [u8] {
         until_nul(self.rest)
     }
-}
-
-/// Text up to the NUL that ends it, or all there is.
-pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| *byte == 0);
-    &bytes[..end.unwrap_or(bytes.len())]
-}
-
-/// Returns bytes as hexadecimal numbers of two digits, with text between them.
-pub(crate) fn hex(bytes: &[u8], between: &str) -> String {
-    let hex: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex.join(between)
 }
 
 /// Returns the bytes that `count` things of `size` bytes take, if memory can hold so many at all.

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u32_at, u64_at, until_nul};
+use crate::bytes::{u32_at, u64_at};
 use crate::features::Features;
 use crate::file_records::Source;
 use crate::record::{RawRecord, kind};
 use crate::recorded_event::RecordedEvent;
 use crate::simpleperf;
 use crate::synthesized::NAME;
+use crate::text::until_nul;
 use crate::trace_format::TraceFormat;
 use crate::tracing::TracingData;
 

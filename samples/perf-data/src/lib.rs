@@ -9,6 +9,7 @@ pub use layout::{BranchSampleType, ReadFormat, RecordLayout, SampleType};
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "formats")] {
+        mod text;
         mod trace_format;
 
         pub use trace_format::{FieldList, FieldValue, TraceField, TraceFormat};

@@ -7,13 +7,14 @@ use crate::appendix;
 use crate::attr::EventAttr;
 use crate::build_ids::read_build_ids;
 use crate::byte_order::ByteOrder;
-use crate::bytes::{u32_at, u64_at, until_nul};
+use crate::bytes::{u32_at, u64_at};
 use crate::event_names;
 use crate::features::Features;
 use crate::file_records::{Cut, FileRecords, Source};
 use crate::header::{self, Header, Section, Start};
 use crate::record::{RawRecord, kind};
 use crate::recorded_event::RecordedEvent;
+use crate::text::until_nul;
 use crate::{Error, Result};
 
 /// No section but the data is longer than this; in files that make sense, they are a fraction of it.

@@ -1,7 +1,8 @@
 //! Sections of a file: numbers and padded strings one after the other.
 
 use crate::byte_order::ByteOrder;
-use crate::bytes::{self, Malformed, until_nul};
+use crate::bytes::{self, Malformed};
+use crate::text::until_nul;
 use crate::{Error, Result};
 
 /// Strings in features are padded to multiples of this (`NAME_ALIGN`, `tools/perf/util/header.c`).

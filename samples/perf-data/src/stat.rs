@@ -1,8 +1,9 @@
 //! Records of counts without samples, as `perf stat record` writes them (`tools/lib/perf/include/perf/event.h`): what was counted
 //! where, and the counts of every counter, round by round.
 
-use crate::bytes::{Cursor, Malformed, until_nul};
+use crate::bytes::{Cursor, Malformed};
 use crate::record::{HEADER_LEN, RawRecord, kind};
+use crate::text::until_nul;
 use crate::{Error, Result};
 
 /// `PERF_STAT_CONFIG_TERM__*`.

@@ -297,8 +297,9 @@ fn kernel_mapping(start: u64, len: u64, offset: u64, path: &[u8], trailer: usize
 mod tests {
     use super::*;
     use crate::RawRecord;
-    use crate::bytes::{u32_at, u64_at, until_nul};
+    use crate::bytes::{u32_at, u64_at};
     use crate::record::{FileIdentity, KsymbolKind, Record};
+    use crate::text::until_nul;
 
     #[test]
     fn records_are_in_the_kernels_layout() {

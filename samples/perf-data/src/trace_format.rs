@@ -6,7 +6,7 @@
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::bytes::until_nul;
+use crate::text::until_nul;
 
 /// The fields of a tracepoint.
 ///

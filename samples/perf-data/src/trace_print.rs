@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use quipu_hal::{Error, ErrorKind, Result};
 
-use crate::bytes::{hex, until_nul};
+use crate::text::{hex, until_nul};
 use crate::trace_format::{FieldValue, TraceField, TraceFormat, unsigned};
 
 use conversion::{Amount, Piece, pieces};

@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::bytes::hex;
+use crate::text::hex;
 use crate::trace_format::unsigned;
 
 /// Returns the number of letters after `%p` that say what is printed.
