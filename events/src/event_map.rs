@@ -252,12 +252,6 @@ impl CpuEvents {
         };
         let mut default = None;
         let encoding = match (self.table.scheme(), self.interface) {
-            (_, Interface::Linux) => Encoding::Perf(
-                PerfConfig::new(PERF_TYPE_RAW, raw.config)
-                    .with_config1(raw.config1)
-                    .with_config2(raw.config2)
-                    .with_config3(raw.config3),
-            ),
             (Scheme::P5, _) => {
                 let levels = encode(Scheme::P5, Bits::default(), filter, self.interface, &what)?;
                 let Encoding::P5(levels) = levels else {
@@ -268,6 +262,12 @@ impl CpuEvents {
                 }
                 Encoding::P5(P5Function(levels.0 | raw.config as u16 & 0x13f))
             }
+            (_, Interface::Linux) => Encoding::Perf(
+                PerfConfig::new(PERF_TYPE_RAW, raw.config)
+                    .with_config1(raw.config1)
+                    .with_config2(raw.config2)
+                    .with_config3(raw.config3),
+            ),
             (Scheme::Armv8, _) => return Err(refuse("raw ARM events are for Linux")),
             (scheme, interface) => {
                 let levels = encode(scheme, Bits::default(), filter, interface, &what)?;

@@ -1,7 +1,9 @@
 //! The bits by which an event is asked for: of any CPU of the database, and of this machine's kernel.
 
 use quipu_events::{CpuTable, Interface};
-use quipu_hal::{Encoding, ErrorKind, Event, EventMap, EventSpec, PerfConfig, Result, SlotSet};
+use quipu_hal::{
+    Encoding, ErrorKind, Event, EventMap, EventSpec, PerfConfig, Result, Scheme, SlotSet,
+};
 
 use crate::core_terms::raw_of_terms;
 
@@ -90,8 +92,13 @@ pub fn encode(table: &CpuTable, spec: &EventSpec, interface: Interface) -> Resul
         Event::Hardware(_) | Event::Cache(_) => {
             let native = match of_table() {
                 Ok(native) => Some(native.encoding),
-                // Linux has no driver for the counters.
-                Err(error) if error.kind() == ErrorKind::UnsupportedFeature => return Err(error),
+                // Linux has no driver for the counters, whether the table has the event or not.
+                Err(error)
+                    if error.kind() == ErrorKind::UnsupportedFeature
+                        || table.scheme() == Scheme::P5 =>
+                {
+                    return Err(error);
+                }
                 Err(_) => None,
             };
             let words = PerfConfig::of(&spec.event).unwrap_or_default();

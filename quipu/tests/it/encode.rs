@@ -119,6 +119,10 @@ fn generalized_events_are_the_kernels_with_the_cpus_bits_beside_them() {
     let pentium = NativeEvents::new().for_cpu("intel-p5");
     let refused = encoded(&pentium, "instructions", Interface::Linux).expect_err("no driver");
     assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    let refused = encoded(&pentium, "r28", Interface::Linux).expect_err("no driver");
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedFeature);
+    let refused = encoded(&pentium, "cycles", Interface::Linux).expect_err("it counts none");
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedEvent);
 }
 
 #[test]
