@@ -183,7 +183,7 @@ const FIXED_LEVELS: u64 = 0x3;
 
 /// Returns a mask of the low bits.
 pub(crate) const fn mask(width: u8) -> u64 {
-    u64::MAX >> (64 - if width > 64 { 64 } else { width })
+    u64::MAX >> 64_u8.saturating_sub(width)
 }
 
 /// First addresses and distance of the registers of general counters.

@@ -167,6 +167,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_refused_is_named() {
+        let says = |driver, operation| {
+            let refused = refused(driver, operation, EPERM, &Settings::default());
+            refused.attempted().to_owned()
+        };
+        let open = Operation::Open;
+        assert_eq!(says(KernelDriver::Msr, open), "open /dev/cpu/3/msr");
+        assert_eq!(says(KernelDriver::Cpuctl, open), "open /dev/cpuctl3");
+        let read = says(KernelDriver::Msr, Operation::Read(0x186));
+        assert_eq!(read, "read register 0x186 of CPU 3");
+        let write = says(KernelDriver::Cpuctl, Operation::Write(0xc1));
+        assert_eq!(write, "write register 0xc1 of CPU 3");
+    }
+
+    #[test]
     fn both_drivers_refusals_mean_the_same() {
         let plain = Settings::default();
         for driver in [KernelDriver::Msr, KernelDriver::Cpuctl] {

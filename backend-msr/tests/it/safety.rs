@@ -100,6 +100,22 @@ fn the_cost_of_opening_on_all_cpus_is_that_of_one_for_each() {
 }
 
 #[test]
+fn the_current_cpu_is_the_one_that_counts() {
+    let bus = SimulatedMsrs::new(INTEL_V4, 2);
+    let (backend, _clock) = backend(&bus, Options::default());
+    for (current, other) in [(1, 0), (0, 1)] {
+        bus.set_current_cpu(current);
+        let idle = bus.dump(other);
+        let group = backend
+            .open_group(&spec(&["A"]), &Target::CurrentCpu)
+            .unwrap();
+        assert_eq!(group.parts()[0].cpu, Some(current));
+        assert_ne!(bus.counted(current), [0; 0]);
+        assert_eq!(bus.dump(other), idle);
+    }
+}
+
+#[test]
 fn counters_in_use_are_left_alone_and_the_others_serve() {
     let bus = SimulatedMsrs::new(INTEL_V4, 2);
     // The watchdog: fixed counter 1 everywhere, and another program on general counter 2 of one CPU.
