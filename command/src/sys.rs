@@ -41,11 +41,12 @@ pub(crate) fn has_ended(pid: i32) -> nix::Result<bool> {
     }
 }
 
-/// Has the run-time linker bind execvp(3), which it does at its first call in some thousand instructions.
+/// Has the run-time linker bind execvp(3) and what that searches PATH with, which it does at the first call of each in
+/// some thousand instructions.
 #[cfg(target_os = "freebsd")]
 pub(crate) fn bind_execvp() {
-    let arguments = [c"/".as_ptr(), std::ptr::null()];
-    // SAFETY: the strings end in NUL and the list in a null pointer; a directory is not executed.
+    let arguments = [c".".as_ptr(), std::ptr::null()];
+    // SAFETY: the strings end in NUL and the list in a null pointer; the directories of PATH are not executed.
     unsafe { libc::execvp(arguments[0], arguments.as_ptr()) };
 }
 
