@@ -155,6 +155,27 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn leaves_are_those_of_this_cpu() {
+        let directory = cpus(&[0]);
+        let bus = LinuxMsr::open_in(directory.path()).unwrap();
+        let [most, ebx, ecx, edx] = bus.cpuid(0, 0).unwrap();
+        let vendor = [ebx, edx, ecx].map(u32::to_le_bytes).concat();
+        let own = fs::read_to_string("/proc/cpuinfo").unwrap();
+        let own = own
+            .lines()
+            .find_map(|line| line.strip_prefix("vendor_id\t: "));
+        assert_eq!(Some(str::from_utf8(&vendor).unwrap()), own);
+        assert_ne!(bus.cpuid(1, 0).unwrap(), [0; 4]);
+        assert_ne!(bus.cpuid(0x8000_0000, 0).unwrap()[0], 0);
+        assert_eq!(bus.cpuid(most + 1, 0).unwrap(), [0; 4]);
+        assert_eq!(bus.boot().map(|id| id.len()), Some(36));
+        assert_eq!(settings().root, nix::unistd::geteuid().is_root());
+        let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+        assert!(allowed.is_set(bus.current_cpu().unwrap() as usize).unwrap());
+    }
+
+    #[test]
     fn what_is_not_there_is_refused() {
         let directory = cpus(&[1]);
         let bus = LinuxMsr::open_in(directory.path()).unwrap();

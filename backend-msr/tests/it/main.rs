@@ -7,6 +7,7 @@ mod device;
 mod forks;
 mod others;
 mod places;
+mod refusals;
 mod registers;
 mod rewritten;
 mod safety;

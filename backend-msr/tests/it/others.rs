@@ -381,8 +381,11 @@ fn free_counters_are_taken_before_busy_ones() {
     let bus = SimulatedMsrs::new(Generation::AmdK7, 1);
     bus.write(0, 0xc001_0000, 0x53_0076).unwrap();
     let (backend, _clock) = counting_a(&bus, Options::default().taking_enabled());
+    assert_eq!(backend.pmu().taken_over(), []);
     let spec = GroupSpec::new(vec![Event::Named("A".into()); 3]);
     let group = backend.open_group(&spec, &Target::Cpu(0)).unwrap();
+    let first = backend.pmu().slots()[0];
+    assert_eq!(backend.pmu().taken_over(), [(0, first)]);
     assert_eq!(values(&bus, [0xc001_0000]), [0x53_0076]);
     for select in 0xc001_0001..=0xc001_0003 {
         assert_eq!(values(&bus, [select])[0] & 0xff, 0x16);
