@@ -1,4 +1,4 @@
-//! What is refused, and how that is said.
+//! Refusals, and their words.
 
 use std::sync::Arc;
 

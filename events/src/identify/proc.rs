@@ -135,3 +135,45 @@ pub fn from_sysinfo(sysinfo: &str, service_levels: &str) -> Option<CpuIdentity> 
 fn other(scheme: &'static str, id: String) -> CpuIdentity {
     CpuIdentity::Other { scheme, id }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_what_its_files_say() {
+        let procfs = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(procfs.path().join(file), text).unwrap();
+        assert_eq!(identities(procfs.path()), []);
+        write("cpuinfo", "processor : 0\nrevision : 2.2 (pvr 004e 1202)\n");
+        let power = identities(procfs.path());
+        assert_eq!(power.len(), 1);
+        assert_eq!(super::super::describe(&power[0]), "powerpc 0x004e1202");
+        // Of the two, a z has sysinfo.
+        write("sysinfo", "Manufacturer: IBM\nType: 8561\nModel: 703 T01\n");
+        let levels = "CPU-MF: Counter facility: version=3.6 authorization=002f\n";
+        write("service_levels", levels);
+        let z15 = identities(procfs.path());
+        assert_eq!(z15.len(), 1);
+        assert!(matches!(&z15[0], CpuIdentity::Other { scheme, .. } if *scheme == "s390"));
+    }
+
+    #[test]
+    fn a_power_in_an_earlier_mode_has_its_name() {
+        for (pvr, own) in [
+            (0x004b_0201, 8),
+            (0x004d_0200, 8),
+            (0x0066_0000, 8),
+            (0x004e_1202, 9),
+            (0x0080_0200, 10),
+            (0x0082_0000, 11),
+        ] {
+            for mode in 7..12 {
+                let is_earlier = is_earlier_mode(pvr, &format!("POWER{mode} (raw)"));
+                assert_eq!(is_earlier, mode < own, "{pvr:#x} {mode}");
+            }
+        }
+        assert!(!is_earlier_mode(0x003f_0201, "POWER6"));
+        assert!(!is_earlier_mode(0x004e_1202, "unknown"));
+    }
+}

@@ -123,3 +123,20 @@ fn the_description_in_a_file_goes_before() {
         assert_eq!(event.description(), Some(sentence));
     }
 }
+
+#[test]
+fn what_follows_a_sentence_is_given_with_it() {
+    let skl = Database::embedded().cpu("intel-skl").unwrap();
+    let long = |event: &str| skl.event(event).unwrap().long_description();
+    let all = long("INST_RETIRED.ANY").unwrap();
+    let both = "Instructions retired from execution. Counts the number of instructions retired";
+    assert!(all.starts_with(both), "{all}");
+    assert_eq!(long("L2_RQSTS.MISS"), None);
+    let unit = skl.uncore_event("UNC_ARB_COH_TRK_REQUESTS.ALL").unwrap();
+    assert_eq!(unit.description(), Some("Number of entries allocated"));
+    let all = unit.long_description().unwrap();
+    assert!(
+        all.starts_with("Number of entries allocated. Account for Any type"),
+        "{all}"
+    );
+}

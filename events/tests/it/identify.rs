@@ -494,3 +494,41 @@ fn cpus_of_other_architectures_are_recognised_by_what_linux_says() {
     assert_eq!(table("sysinfo", z15), ["ibm-z15"]);
     assert_eq!(table("cpuinfo", "processor : 0\nmodel name : x\n"), [""; 0]);
 }
+
+/// CPUID describes the core that it runs on alone.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn kinds_of_cores_are_those_that_linux_shows() {
+    let sysfs = tempfile::tempdir().unwrap();
+    let types = || -> Vec<Option<String>> {
+        let cores = identify::machine_at(sysfs.path(), sysfs.path()).unwrap();
+        cores.into_iter().map(|core| core.core_type).collect()
+    };
+    let [own] = &types()[..] else { panic!() };
+    assert!(own.is_none() || own.as_deref() == Some("core") || own.as_deref() == Some("atom"));
+    let show = |pmu: &str| {
+        fs::create_dir_all(sysfs.path().join("bus/event_source/devices").join(pmu)).unwrap();
+    };
+    show("cpu");
+    assert_eq!(types().len(), 1);
+    show("cpu_atom");
+    assert_eq!(types(), [Some("atom".to_owned())]);
+    show("cpu_core");
+    assert_eq!(types(), ["core", "atom"].map(|name| Some(name.to_owned())));
+}
+
+#[test]
+fn a_pmu_v3_is_one_that_linux_calls_so() {
+    let sysfs = tempfile::tempdir().unwrap();
+    assert!(!identify::has_pmu_v3(sysfs.path()));
+    for (pmu, is_one) in [("apple_icestorm_pmu", false), ("armv8_pmuv3_0", true)] {
+        fs::create_dir_all(sysfs.path().join("bus/event_source/devices").join(pmu)).unwrap();
+        assert_eq!(identify::has_pmu_v3(sysfs.path()), is_one, "{pmu}");
+    }
+    let nine = tempfile::tempdir().unwrap();
+    let pmu = nine
+        .path()
+        .join("bus/event_source/devices/armv9_cortex_a710");
+    fs::create_dir_all(pmu).unwrap();
+    assert!(identify::has_pmu_v3(nine.path()));
+}

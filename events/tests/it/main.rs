@@ -6,6 +6,9 @@ mod descriptions;
 mod driver;
 #[cfg(target_os = "linux")]
 mod environment;
+mod fields;
+#[cfg(unix)]
+mod files;
 mod formula;
 mod identify;
 mod increments;
@@ -17,5 +20,6 @@ mod names;
 mod papi;
 mod pctr;
 mod raw_bits;
+mod refused;
 mod tables;
 mod uncore;

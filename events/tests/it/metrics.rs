@@ -301,3 +301,10 @@ fn thresholds_are_over_the_parent_too() {
     assert_eq!(holds(9.0, None), Some(false));
     assert_eq!(holds(11.0, None), None);
 }
+
+#[test]
+fn metrics_are_called_by_their_names_and_groups() {
+    let bound = metric("intel-skl", "tma_backend_bound");
+    assert!(bound.is_called("TMA_Backend_Bound") && bound.is_called("topdownl1"));
+    assert!(!bound.is_called("tma_backend") && !bound.is_called("TopdownL2"));
+}

@@ -184,3 +184,14 @@ fn libpfm4_and_quipu_agree_on_the_bits_of_uncore_names() {
     );
     assert!(names > 3_000, "{names}");
 }
+
+#[test]
+fn the_source_is_named() {
+    let source = |cpu: &str| Database::embedded().cpu(cpu).unwrap().uncore_source();
+    let skx = source("intel-skx").unwrap();
+    assert!(
+        skx.ends_with("tools/perf/pmu-events/arch/x86/skylakex"),
+        "{skx}"
+    );
+    assert_eq!(source("intel-p5"), None);
+}
