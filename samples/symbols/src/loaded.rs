@@ -126,6 +126,46 @@ mod tests {
         );
     }
 
+    /// A program of 64 bits: its header, an interpreter, code in the middle of a page and data in two segments.
+    #[test]
+    fn addresses_are_those_of_the_pages_that_are_mapped() {
+        let path = b"/libexec/ld.so\0";
+        let [load, interpreter, read, write, execute] = [1_u32, 3, 4, 2, 1];
+        let segments: [(u32, u32, [u64; 3]); 5] = [
+            (interpreter, read, [344, 0x20_0158, path.len() as u64]),
+            (load, read, [0, 0x20_0000, 0x400]),
+            (load, read | execute, [0x1234, 0x20_2234, 0x1f00]),
+            (load, read | write, [0x4000, 0x20_6000, 0x10]),
+            (load, read | write, [0x5321, 0x20_8321, 0x10]),
+        ];
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        bytes.extend([2_u16, 62].map(u16::to_le_bytes).concat());
+        bytes.extend(1_u32.to_le_bytes());
+        bytes.extend([0x20_2240_u64, 64, 0].map(u64::to_le_bytes).concat());
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend([64_u16, 56, 5, 64, 0, 0].map(u16::to_le_bytes).concat());
+        for (kind, flags, [offset, address, len]) in segments {
+            bytes.extend([kind, flags].map(u32::to_le_bytes).concat());
+            let numbers = [offset, address, address, len, len, 0x1000];
+            bytes.extend(numbers.map(u64::to_le_bytes).concat());
+        }
+        bytes.extend(path);
+        let file = parse::<FileHeader64<Endianness>, _>(&bytes[..]).expect("it has code");
+        assert!(file.is_fixed);
+        assert_eq!(file.entry, 0x20_2240);
+        let code = (file.code.address, file.code.len, file.code.offset);
+        assert_eq!(code, (0x20_2000, 0x3000, 0x1000));
+        assert_eq!(file.data, Some(0x20_8000));
+        assert_eq!(file.interpreter, Some(as_path(b"/libexec/ld.so")));
+        let behind = 0x20_8000 + 0x1000_0000;
+        assert_eq!(
+            file.moved_before(behind + 0x7000, 0x1000_0000),
+            Some(0x7000)
+        );
+        assert_eq!(file.moved_before(behind - 0x1000, 0x1000_0000), None);
+    }
+
     #[test]
     fn an_interpreter_tells_where_its_program_is() {
         let own = std::env::current_exe().expect("it runs");

@@ -165,6 +165,21 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_has_its_user_and_number() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let pid = std::process::id().cast_signed();
+        let user = Path::new("/proc/self").metadata().expect("it runs").uid();
+        let own = ProcessMaps::read(pid).expect("it runs");
+        assert_eq!(own.user_and_own_pid(), (Some(user), Some(pid)));
+        assert_eq!(
+            maps("").in_root(b"/tmp/a (deleted)"),
+            Path::new("/proc/7/root/tmp/a")
+        );
+    }
+
+    #[test]
     fn code_that_was_copied_into_memory_was_a_part_of_the_file_around_it() {
         let own = maps(
             "1000-2000 r--p 00000000 fe:01 12 /a\n\
