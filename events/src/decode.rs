@@ -54,12 +54,18 @@ impl CpuTable {
         let (bits, levels) = self.take_apart(encoding)?;
         match self.name_of(bits) {
             Some(name) => Ok(Decoded { name, levels }),
-            None => Err(Error::new(
-                ErrorKind::UnsupportedEvent,
-                format!("name what these bits count on {}", self.id()),
-            )
-            .with_reason(format!("there is no event {:#x}", bits.config()))),
+            None if bits.fixed > 0 => Err(self.no_fixed_counter(bits.fixed - 1)),
+            None => Err(self.nameless(format!("there is no event {:#x}", bits.config()))),
         }
+    }
+
+    fn no_fixed_counter(&self, index: u8) -> Error {
+        self.nameless(format!("there is no event of fixed counter {index}"))
+    }
+
+    fn nameless(&self, reason: String) -> Error {
+        let attempted = format!("name what these bits count on {}", self.id());
+        Error::new(ErrorKind::UnsupportedEvent, attempted).with_reason(reason)
     }
 
     /// Returns the generalized event of numbers that the kernel itself defines.
@@ -120,7 +126,9 @@ impl CpuTable {
                 }
                 Ok((bits, Some(x86_levels(word.select))))
             }
-            (Encoding::Fixed(counter), Scheme::IntelArchitectural) => Ok(fixed(*counter)),
+            (Encoding::Fixed(counter), Scheme::IntelArchitectural) => {
+                fixed(*counter).ok_or_else(|| self.no_fixed_counter(counter.index))
+            }
             _ => Err(Error::new(
                 ErrorKind::InvalidConfiguration,
                 format!("name what these bits count on {}", self.id()),
@@ -316,7 +324,7 @@ fn p5(function: P5Function) -> (Bits, Option<Filter>) {
     (bits, Some(levels))
 }
 
-fn fixed(counter: FixedCounter) -> (Bits, Option<Filter>) {
+fn fixed(counter: FixedCounter) -> Option<(Bits, Option<Filter>)> {
     let mut levels = Filter::empty();
     if counter.control & FixedCounter::KERNEL != 0 {
         levels |= Filter::KERNEL;
@@ -326,11 +334,11 @@ fn fixed(counter: FixedCounter) -> (Bits, Option<Filter>) {
     }
     let any_thread = counter.control & FixedCounter::ANY_THREAD != 0;
     let bits = Bits {
-        fixed: counter.index + 1,
+        fixed: counter.index.checked_add(1)?,
         flags: if any_thread { flag::ANY_THREAD } else { 0 },
         ..Bits::default()
     };
-    (bits, Some(levels))
+    Some((bits, Some(levels)))
 }
 
 fn x86(scheme: Scheme, select: u64) -> Bits {

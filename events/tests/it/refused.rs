@@ -2,8 +2,8 @@
 
 use quipu_events::{Database, Interface};
 use quipu_hal::{
-    Breakpoint, Encoding, Error, ErrorKind, Event, EventMap, Filter, Hardware, PerfConfig,
-    RawEvent, Software,
+    Breakpoint, Encoding, Error, ErrorKind, Event, EventMap, Filter, FixedCounter, Hardware,
+    PerfConfig, RawEvent, Software,
 };
 
 use crate::names::events;
@@ -98,6 +98,22 @@ fn numbers_of_the_kernel_have_the_names_of_generalized_events() {
         assert_eq!(error.kind(), ErrorKind::UnsupportedEvent);
         let numbers = format!("name type {type_}, config {config:#x}");
         assert_eq!(error.attempted(), numbers);
+    }
+}
+
+#[test]
+fn fixed_counters_without_an_event_have_no_name() {
+    let skl = Database::embedded().cpu("intel-skl").unwrap();
+    let decode = |index| {
+        let control = FixedCounter::USER;
+        skl.decode(&Encoding::Fixed(FixedCounter { index, control }))
+    };
+    assert_eq!(decode(1).unwrap().name, "CPU_CLK_UNHALTED.THREAD");
+    for index in [4, 254, 255] {
+        let error = decode(index).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnsupportedEvent);
+        let reason = format!("there is no event of fixed counter {index}");
+        assert_eq!(error.reason(), Some(&*reason));
     }
 }
 
