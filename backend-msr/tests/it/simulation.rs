@@ -110,6 +110,24 @@ fn enables_gate() {
 }
 
 #[test]
+fn each_generation_selects_events_by_its_own_bits() {
+    let counted = |generation, select, word| {
+        let bus = SimulatedMsrs::new(generation, 1);
+        write(&bus, select, word);
+        if matches!(generation, Generation::Intel { version: 2.., .. }) {
+            write(&bus, 0x38f, 1);
+        }
+        bus.counted(0)
+    };
+    // The second unit mask; the event's upper bits; none; six bits.
+    assert_eq!(counted(V6, 0x186, 0x0500_0043_01c0), [0x0500_0000_01c0]);
+    let amd = Generation::Amd10h;
+    assert_eq!(counted(amd, 0xc001_0000, 0x1_0043_01c0), [0x1_0000_01c0]);
+    assert_eq!(counted(V4, 0x186, 0x43_01c0), [0x01c0]);
+    assert_eq!(counted(Generation::P5, 0x11, 0xd6), [0x16]);
+}
+
+#[test]
 fn levels_filter() {
     let bus = SimulatedMsrs::new(Generation::AmdK7, 1);
     for (n, flags) in [0x1_0000, 0x2_0000, 0x3_0000, 0].into_iter().enumerate() {
