@@ -65,3 +65,37 @@ impl From<io::Error> for LeftOut {
         Self::Unreadable(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_says_what_it_is_about() {
+        let refused = io::Error::from(io::ErrorKind::PermissionDenied);
+        let words = format!("it could not be read: {refused}");
+        for (why, expected) in [
+            (LeftOut::from(refused), &*words),
+            (
+                LeftOut::OfAnotherUser { uid: 17 },
+                "it belongs to user 17, who is neither root nor the user of this process",
+            ),
+            (
+                LeftOut::TooLong { longest: 4096 },
+                "it is longer than 4096 bytes",
+            ),
+            (
+                LeftOut::Section {
+                    name: ".debug_info",
+                },
+                "its section .debug_info cannot be read, so source lines or inlined functions are missing",
+            ),
+            (
+                LeftOut::TooDeep { deepest: 256 },
+                "its inlined functions, which nest deeper than 256, are left out",
+            ),
+        ] {
+            assert_eq!(why.to_string(), expected);
+        }
+    }
+}

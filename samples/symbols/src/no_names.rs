@@ -104,3 +104,87 @@ impl Display for NoNames {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every reason by its number in recordings, with a part of its remedy.
+    const EXPECTED: [(NoNames, &str, Option<&str>); 13] = [
+        (
+            NoNames::Gone,
+            "there is no such file",
+            Some("--symfs DIR finds it"),
+        ),
+        (
+            NoNames::Deleted,
+            "it was deleted",
+            Some("--symfs DIR finds it"),
+        ),
+        (
+            NoNames::AnotherFile,
+            "not the file that was recorded",
+            Some("the recorded one is found under --symfs DIR"),
+        ),
+        (NoNames::NoElf, "it is no ELF file", None),
+        (
+            NoNames::Stripped,
+            "it is stripped",
+            Some("install its debug symbols"),
+        ),
+        (
+            NoNames::NotInTable,
+            "its symbol table has no functions there",
+            None,
+        ),
+        (
+            NoNames::Memory,
+            "it is memory with code that was made as the program ran, and no map lists that",
+            Some(
+                "/tmp/perf-PID.map (node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, python -X perf)",
+            ),
+        ),
+        (
+            NoNames::Vdso,
+            "it is the vDSO of another kernel",
+            Some("read the file where it was recorded"),
+        ),
+        (
+            NoNames::NotMapped,
+            "the recording has no mapping there",
+            None,
+        ),
+        (
+            NoNames::AnotherKernel,
+            "by its build ID, or its release and the host's name, it was another kernel",
+            Some("--vmlinux FILE or --kallsyms FILE"),
+        ),
+        (
+            NoNames::HiddenKernel,
+            "kernel.kptr_restrict hides the kernel's addresses",
+            Some("kernel.kptr_restrict=0"),
+        ),
+        (
+            NoNames::Guest,
+            "it was in a guest",
+            Some("record in the guest"),
+        ),
+        (
+            NoNames::NotLoaded,
+            "its file is not there, or not the one that was loaded",
+            None,
+        ),
+    ];
+
+    #[test]
+    fn every_reason_has_its_number_its_words_and_what_would_help() {
+        assert_eq!(NoNames::ALL, EXPECTED.map(|(why, ..)| why));
+        for (why, words, remedy) in EXPECTED {
+            assert_eq!(why.to_string(), words);
+            let found = why.remedy();
+            assert_eq!(found.is_some(), remedy.is_some(), "{why:?}: {found:?}");
+            let is_said = remedy.is_none_or(|part| found.unwrap_or_default().contains(part));
+            assert!(is_said, "{why:?}: {found:?}");
+        }
+    }
+}
