@@ -179,3 +179,99 @@ impl From<io::Error> for NoCode {
         Self::Unreadable(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jitdump::tests::{file, lines, load};
+
+    fn opened(bytes: &[u8]) -> Result<CodeFile, NoCode> {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), bytes).expect("written");
+        CodeFile::open(file.path(), None)
+    }
+
+    #[test]
+    fn code_that_a_compiler_wrote_is_read_by_its_addresses_in_memory() {
+        let code: Vec<u8> = (0..32).collect();
+        let records = [
+            lines(0x7000, &[(0x7000, 3, b"a.js"), (0x7010, 4, b"b.js")]),
+            load(0x7000, b"_ZN1a1bEv", &code),
+            load(0x8000, b"without lines", &code[..16]),
+        ];
+        let mut opened = opened(&file(&records)).expect("a file of a compiler");
+        assert_eq!(opened.machine(), 62);
+        assert!(opened.left_out().is_none());
+        for (offset, address, len) in [
+            (0x7000, 0x7000, 32),
+            (0x701f, 0x7000, 32),
+            (0x800f, 0x8000, 16),
+        ] {
+            let found = opened.function_at(offset).expect("a function");
+            assert_eq!((found.address, &*found.bytes), (address, &code[..len]));
+        }
+        let outside = [0x6fff, 0x7020, 0x8010].map(|offset| opened.function_at(offset));
+        for found in outside {
+            assert!(matches!(found, Err(NoCode::NoFunction)), "{found:?}");
+        }
+        assert_eq!(opened.name_at(0x7011), Some(("a::b()".to_owned(), 0x11)));
+        assert_eq!(opened.name_at(0x7020), None);
+        let source = [0x700f, 0x7010, 0x8000].map(|address| opened.source_at(address));
+        let line = |file: &str, line| Some((file.to_owned(), line));
+        assert_eq!(source, [line("a.js", 3), line("b.js", 4), None]);
+    }
+
+    /// Returns the header of an ELF file without sections, in which every number is of this order.
+    fn header(is_64: bool, is_big: bool, machine: u16) -> Vec<u8> {
+        let word = if is_64 { 8 } else { 4 };
+        let mut elf = b"\x7fELF".to_vec();
+        elf.extend([1 + u8::from(is_64), 1 + u8::from(is_big), 1]);
+        elf.resize(16, 0);
+        let mut put = |number: u64, len: usize| match is_big {
+            true => elf.extend(&number.to_be_bytes()[8 - len..]),
+            false => elf.extend(&number.to_le_bytes()[..len]),
+        };
+        put(3, 2);
+        put(machine.into(), 2);
+        put(1, 4);
+        // The entry, and where the headers of segments and sections are.
+        (0..3).for_each(|_| put(0, word));
+        put(0, 4);
+        put(if is_64 { 64 } else { 52 }, 2);
+        (0..5).for_each(|_| put(0, 2));
+        elf
+    }
+
+    #[test]
+    fn the_machine_is_that_of_the_header_in_its_byte_order() {
+        for (is_64, is_big, machine) in [
+            (true, false, 183),
+            (true, true, 21),
+            (false, true, 0x0102),
+            (false, false, 0x0102),
+        ] {
+            let mut opened = opened(&header(is_64, is_big, machine)).expect("an ELF file");
+            assert_eq!(opened.machine(), machine);
+            let found = opened.function_at(0);
+            assert!(matches!(found, Err(NoCode::NoFunction)), "{found:?}");
+            assert_eq!(opened.name_at(0), None);
+            assert_eq!(opened.source_at(0), None);
+        }
+    }
+
+    #[test]
+    fn what_has_no_code_is_said() {
+        let script = opened(b"#!/bin/sh\n").expect_err("no code");
+        assert!(matches!(script, NoCode::NoFile), "{script}");
+        let nowhere = CodeFile::open(Path::new("/nowhere/a"), None).expect_err("no file");
+        assert!(matches!(nowhere, NoCode::NoFile), "{nowhere}");
+        assert_eq!(nowhere.to_string(), "there is no such ELF file");
+        let other = NoCode::Other.to_string();
+        assert_eq!(other, "it is not the file that was recorded");
+        let none = NoCode::NoFunction.to_string();
+        assert_eq!(none, "it has no function with a symbol at that place");
+        let error = io::Error::from(io::ErrorKind::PermissionDenied);
+        let words = format!("it could not be read: {error}");
+        assert_eq!(NoCode::from(error).to_string(), words);
+    }
+}

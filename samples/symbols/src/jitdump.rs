@@ -397,7 +397,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn lines(start: u64, lines: &[(u64, u32, &[u8])]) -> Vec<u8> {
+    pub(crate) fn lines(start: u64, lines: &[(u64, u32, &[u8])]) -> Vec<u8> {
         let mut body = words(&[start, lines.len() as u64]);
         for (address, line, file) in lines {
             body.extend(address.to_ne_bytes());
