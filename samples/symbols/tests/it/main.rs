@@ -2,7 +2,12 @@
 
 mod apart;
 mod built;
+mod code_file;
 mod compressed;
+mod go_program;
+#[cfg(target_os = "linux")]
+mod jit_map;
+mod mapped;
 mod nested;
 mod own_program;
 mod short_ids;
