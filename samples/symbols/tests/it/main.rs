@@ -3,10 +3,12 @@
 mod apart;
 mod built;
 mod code_file;
+mod compiler;
 mod compressed;
 mod go_program;
 #[cfg(target_os = "linux")]
 mod jit_map;
+mod kept;
 mod mapped;
 mod nested;
 mod own_program;
