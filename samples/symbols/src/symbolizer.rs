@@ -490,7 +490,7 @@ impl Symbolizer {
             None => as_path(&file.path),
         };
         let running = running.take(if root.is_some() { 0 } else { MOST_PROCESSES });
-        let places = std::iter::once(own).chain(running.flatten());
+        let places = std::iter::once(own.clone()).chain(running.flatten());
         let copy = self.copies.get(&identity).map(|path| Candidate {
             path: path.clone(),
             is_copy: true,
@@ -532,7 +532,7 @@ impl Symbolizer {
             }
             Err(_) if file.is_anonymous() => Image::unknown(object, true),
             Err(not_located) => {
-                let why = why_missing(file, &not_located);
+                let why = why_missing(file, &own, &not_located);
                 match not_located {
                     NotLocated::Gone => {}
                     NotLocated::Other => drop(self.changed.insert(object.clone())),

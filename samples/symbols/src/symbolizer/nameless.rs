@@ -1,11 +1,12 @@
 //! Why functions have no names.
 
+use std::path::Path;
+
 use crate::kernel_space::UNKNOWN;
 use crate::left_out::LeftOut;
 use crate::locate::{Doubt, NotLocated};
 use crate::mapped_file::{MappedFile, is_memory};
 use crate::no_names::NoNames;
-use crate::process_maps::as_path;
 
 use super::{GUEST, GUEST_KERNEL, Symbolizer};
 
@@ -61,11 +62,11 @@ impl Symbolizer {
     }
 }
 
-/// Returns why functions of a file that is not read have no names; `None` where the error says it.
-pub(super) fn why_missing(file: &MappedFile, why: &NotLocated) -> Option<NoNames> {
+/// Returns why functions of a file that is not read at its path have no names; `None` where the error says it.
+pub(super) fn why_missing(file: &MappedFile, path: &Path, why: &NotLocated) -> Option<NoNames> {
     Some(match why {
         NotLocated::Gone if file.path.ends_with(b" (deleted)") => NoNames::Deleted,
-        NotLocated::Gone if as_path(&file.path).is_file() => NoNames::NoElf,
+        NotLocated::Gone if path.is_file() => NoNames::NoElf,
         NotLocated::Gone => NoNames::Gone,
         NotLocated::Other => NoNames::AnotherFile,
         NotLocated::Unreadable(_) => return None,
