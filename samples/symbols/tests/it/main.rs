@@ -8,7 +8,9 @@ mod compressed;
 mod go_program;
 #[cfg(target_os = "linux")]
 mod jit_map;
+mod jit_names;
 mod kept;
+mod known;
 mod mapped;
 mod nested;
 mod own_program;
