@@ -297,3 +297,6 @@ fn known<O: UnwindOffset<usize>>(
     let cie = common.get(&offset).cloned();
     cie.ok_or(gimli::Error::NotCiePointer(offset as u64))
 }
+
+#[cfg(test)]
+mod tests;
