@@ -397,4 +397,121 @@ mod tests {
             assert!(build_id_of(Path::new(path)).is_none(), "{path}");
         }
     }
+
+    /// Returns an ELF file of 32 bits in a byte order: one segment of code at an address, which has a note with a build id.
+    fn small(is_big: bool, machine: u16) -> Vec<u8> {
+        let mut elf = b"\x7fELF\x01\x01\x01".to_vec();
+        elf[5] += u8::from(is_big);
+        elf.resize(16, 0);
+        let mut put = |number: u32, len: usize| match is_big {
+            true => elf.extend(&number.to_be_bytes()[4 - len..]),
+            false => elf.extend(&number.to_le_bytes()[..len]),
+        };
+        put(3, 2);
+        put(machine.into(), 2);
+        put(1, 4);
+        [0, 52, 244, 0].iter().for_each(|n| put(*n, 4));
+        [52, 32, 2, 40, 4, 3].iter().for_each(|n| put(*n, 2));
+        // PT_LOAD of all of it at 0x8000, and PT_NOTE of the note.
+        [1, 0, 0x8000, 0, 0x1000, 0x1000, 5, 0x1000]
+            .iter()
+            .for_each(|n| put(*n, 4));
+        [4, 116, 0x8074, 0, 20, 20, 4, 4]
+            .iter()
+            .for_each(|n| put(*n, 4));
+        // NT_GNU_BUILD_ID of four bytes.
+        [4, 4, 3].iter().for_each(|n| put(*n, 4));
+        elf.extend(b"GNU\0\x01\x02\x03\x04");
+        let mut put = |number: u32, len: usize| match is_big {
+            true => elf.extend(&number.to_be_bytes()[4 - len..]),
+            false => elf.extend(&number.to_le_bytes()[..len]),
+        };
+        // Symbols: none, a function, and a place that is no function.
+        for (name, value, size, info, section) in [
+            (0, 0, 0, 0, 0),
+            (1, 0x8101, 0x10, 0x12, 1),
+            (6, 0x8200, 0, 0x11, 1),
+        ] {
+            [name, value, size].iter().for_each(|n| put(*n, 4));
+            put(info, 1);
+            put(0, 1);
+            put(section, 2);
+        }
+        elf.extend(b"\0main\0place\0");
+        elf.resize(244, 0);
+        let mut put = |number: u32| match is_big {
+            true => elf.extend(number.to_be_bytes()),
+            false => elf.extend(number.to_le_bytes()),
+        };
+        // Code, symbols and names; each has no name, a kind, flags, address, offset, length, link, and the rest.
+        for section in [
+            [0; 10],
+            [0, 1, 6, 0x8000, 0, 0x1000, 0, 0, 1, 0],
+            [0, 2, 0, 0, 136, 48, 3, 1, 4, 16],
+            [0, 3, 0, 0, 184, 12, 0, 0, 1, 0],
+        ] {
+            section.iter().for_each(|n| put(*n));
+        }
+        elf
+    }
+
+    #[test]
+    fn files_of_32_bits_in_both_byte_orders_are_read() {
+        let folder = tempfile::tempdir().expect("writable");
+        let path = folder.path().join("a");
+        // The lowest bit of an address of Arm says that it is Thumb code.
+        for (is_big, machine, start) in [(false, 3, 0x8101), (true, 8, 0x8101), (false, 40, 0x8100)]
+        {
+            std::fs::write(&path, small(is_big, machine)).expect("writable");
+            let image = ElfImage::open(&path).expect("readable").expect("an ELF");
+            let found = |image: &SymbolTable, address| {
+                let symbol = image.find(address)?;
+                Some((symbol.name.to_owned(), symbol.start, symbol.end))
+            };
+            let main = Some(("main".to_owned(), start, start + 0x10));
+            assert_eq!(found(&image.functions, 0x810f), main);
+            assert_eq!(image.build_id(), Some(&[1, 2, 3, 4][..]));
+            assert_eq!(build_id_of(&path), Some(vec![1, 2, 3, 4]));
+            let addresses = [0, 0x8000, 0xfff, 0x1000].map(|offset| image.address_at(offset));
+            assert_eq!(addresses, [Some(0x8000), None, Some(0x8fff), None]);
+            assert!(image.has_symbol_table() && image.debug_file().is_none());
+            let symbols = symbols_of(&path, &["place", "nothing"]).expect("readable");
+            let symbols = symbols.expect("an ELF");
+            assert_eq!(symbols.named, [("place", 0x8200)]);
+            assert_eq!(found(&symbols.functions, 0x8101), main);
+        }
+        std::fs::write(&path, "#!/bin/sh\n").expect("writable");
+        assert!(symbols_of(&path, &[]).expect("readable").is_none());
+        let error = symbols_of(Path::new("/nowhere"), &[]).expect_err("none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn code_is_what_runs_where_segments_share_a_page() {
+        let segment = |offset, len, address, executable| Segment {
+            offset,
+            len,
+            address,
+            executable,
+        };
+        let image = ElfImage {
+            segments: vec![
+                segment(0, 0x1800, 0x40_0000, false),
+                segment(0x1000, 0x1000, 0x50_1000, true),
+                segment(u64::MAX - 1, 2, u64::MAX, false),
+            ],
+            ..ElfImage::default()
+        };
+        for (offset, address) in [
+            (0xfff, Some(0x40_0fff)),
+            (0x1000, Some(0x50_1000)),
+            (0x17ff, Some(0x50_17ff)),
+            (0x1fff, Some(0x50_1fff)),
+            (0x2000, None),
+            (u64::MAX - 1, Some(u64::MAX)),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(image.address_at(offset), address, "{offset:#x}");
+        }
+    }
 }
