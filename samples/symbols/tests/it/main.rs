@@ -10,8 +10,12 @@ mod go_program;
 mod jit_map;
 mod jit_names;
 mod kept;
+mod kernel;
 mod known;
 mod mapped;
 mod nested;
+#[cfg(target_os = "linux")]
+mod own_files;
 mod own_program;
 mod short_ids;
+mod unwinding;
