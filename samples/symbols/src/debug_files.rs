@@ -162,4 +162,37 @@ mod tests {
         assert_eq!(files(&[]).copies, paths(&[]));
         assert_eq!(BuildFiles::of(&[]), BuildFiles::default());
     }
+
+    #[test]
+    fn only_what_distributions_put_there_is_of_no_cache() {
+        let of_cache = |path: &str| is_of_cache(Path::new(path));
+        assert!(of_cache("/home/x/.debug/a") && of_cache("/usr/lib/debugger/a"));
+        assert!(!of_cache("/usr/lib/debug/.build-id/ab/01.debug"));
+    }
+
+    #[test]
+    fn a_link_names_a_file_beside_the_program_or_in_common_folders() {
+        let link = DebugLink::new(b"a.debug", 0xcbf4_3926).expect("a name");
+        let places = link.places(Path::new("/opt/bin/a"));
+        let expected = [
+            "/opt/bin/a.debug",
+            "/opt/bin/.debug/a.debug",
+            "/usr/lib/debug/opt/bin/a.debug",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
+        // A program is not its own debug information, and the root is in no folder.
+        let places = link.places(Path::new("/opt/bin/a.debug"));
+        assert_eq!(
+            places,
+            expected[1..].iter().map(PathBuf::from).collect::<Vec<_>>()
+        );
+        assert!(link.places(Path::new("/")).is_empty());
+        for name in ["", "..", "a/b", "/a"] {
+            assert_eq!(DebugLink::new(name.as_bytes(), 0), None, "{name}");
+        }
+        assert_eq!(DebugLink::new(b"\xff", 0), None);
+        // The checksum that its authors give of these bytes.
+        assert!(link.is_to(&b"123456789"[..]).expect("bytes"));
+        assert!(!link.is_to(&b"123456788"[..]).expect("bytes"));
+    }
 }

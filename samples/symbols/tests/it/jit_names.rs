@@ -80,6 +80,27 @@ fn a_map_of_this_machine_names_memory_of_the_process_and_its_children() {
 }
 
 #[test]
+fn code_in_a_file_that_was_deleted_may_be_that_of_a_compiler() {
+    let pid = own_number(9);
+    let file = Map::of(pid);
+    fs::write(&file.path, "50000100 20 made\n60000100 20 made\n").expect("writable");
+    let mut processes = Processes::new();
+    let [deleted, gone] = ["/nowhere/code (deleted)", "/nowhere/code"];
+    for (start, path) in [(MEMORY, deleted), (0x6000_0000, gone)] {
+        let mapped = Mapped::new(start..start + 0x1000, 0, path.as_bytes());
+        processes.map(pid, mapped);
+    }
+    let mut symbolizer = here();
+    let mut name = |address| at(&mut symbolizer, &processes, (pid, address));
+    assert_eq!(name(MEMORY + 0x11f), made("made"));
+    assert_eq!(name(MEMORY + 0x120), nameless(deleted));
+    // Of a file that was there nothing else is believed.
+    assert_eq!(name(0x6000_0110), nameless(gone));
+    assert_eq!(symbolizer.why_no_names(deleted), Some(NoNames::Deleted));
+    assert_eq!(symbolizer.why_no_names(gone), Some(NoNames::Gone));
+}
+
+#[test]
 fn a_map_that_cannot_be_read_is_said() {
     const TEST: &str = "a_map_that_cannot_be_read_is_said";
     let [pid, of_other] = [3, 4].map(own_number);

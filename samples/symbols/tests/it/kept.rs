@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use quipu_symbols::{
-    AddressOwner, Doubt, Function, KeptNames, KernelSymbols, Mapped, NoNames, Processes, Symbolizer,
+    AddressOwner, Doubt, FileIdentity, Function, KeptNames, KernelSymbols, Mapped, NoNames,
+    Processes, RecordedAddresses, RecordedSymbols, Symbolizer,
 };
 
 use crate::built::Built;
@@ -100,6 +101,57 @@ fn what_was_kept_is_found_when_the_file_is_gone() {
     let mut nothing = reader(files_elsewhere);
     assert_eq!(mapped::name(&mut nothing, &processes, start), None);
     assert!(Symbolizer::new().kept().is_none());
+}
+
+#[test]
+fn what_was_kept_is_of_the_file_with_the_same_identity() {
+    const TEST: &str = "what_was_kept_is_of_the_file_with_the_same_identity";
+    let Some(built) = Built::library(TEST, SOURCE, &["-Wl,--build-id=none"]) else {
+        return;
+    };
+    let library = built.path("a.so");
+    let (start, _) = mapped::place_of(&library, "outer");
+    let place = |device, inode, generation| FileIdentity::Inode {
+        device,
+        inode,
+        generation,
+    };
+    let identities = [
+        FileIdentity::Unknown,
+        place((8, 1), 1 << 40, 3),
+        place((8, 2), 1 << 40, 3),
+        place((9, 1), 1 << 40, 3),
+        place((8, 1), 1, 3),
+        place((8, 1), 1 << 40, 4),
+        FileIdentity::BuildId([1, 2].as_slice().into()),
+        FileIdentity::BuildId([1, 3].as_slice().into()),
+    ];
+    let with = |identity: &FileIdentity| {
+        let mut processes = Processes::new();
+        let path = library.as_os_str().as_encoded_bytes();
+        let mapped = Mapped::new(START..START + 0x10_0000, 0, path);
+        processes.map(PID, mapped.of(identity.clone()));
+        processes
+    };
+    // The functions of one are listed by the recording, as no file is the one of most of these.
+    let bytes = identities.each_ref().map(|identity| {
+        let mut symbols = RecordedSymbols::new(RecordedAddresses::Memory);
+        symbols.add(start, 8, "listed");
+        let path = library.as_os_str().as_encoded_bytes().to_vec();
+        let recorder = Symbolizer::new().with_recorded_symbols([(path, symbols)]);
+        let mut recorder = recorder.under(Some(built.path("nowhere"))).keeping();
+        let found = mapped::name(&mut recorder, &with(identity), start);
+        assert_eq!(found, Some(("listed".to_owned(), 0)));
+        recorder.take_kept().to_bytes().expect("few names")
+    });
+    fs::remove_file(&library).expect("there");
+    for (kept, of) in bytes.iter().zip(&identities) {
+        for identity in &identities {
+            let mut reader = reader(KeptNames::read(kept).expect("its own form"));
+            let found = mapped::name(&mut reader, &with(identity), start);
+            assert_eq!(found.is_some(), identity == of, "{of:?} {identity:?}");
+        }
+    }
 }
 
 #[test]
