@@ -144,7 +144,7 @@ mod tests {
     const VERSIONS: [u32; 4] = [SINCE_1_2, SINCE_1_16, SINCE_1_18, SINCE_1_20];
     const TEXT: u64 = 0x1234_5600;
     /// Functions by their distances from the beginning of the code, and where the last one ends.
-    const FUNCTIONS: [(u64, &str); 3] = [(0, "main.main"), (0x1_0340, "f"), (0x1_0360, "main.g")];
+    const FUNCTIONS: [(u64, &str); 3] = [(0, "main.main"), (0x1_0340, "f"), (0x1_0341, "main.g")];
     const END: u64 = 0x2_0000;
     /// Bytes of an entry of details that are not read here.
     const REST: usize = 12;
