@@ -54,16 +54,25 @@ fn the_build_id_of_a_mapping_is_that_of_its_file() {
         return;
     };
     with_own_line(|line, identity| {
+        let found = fs::metadata(&own).expect("there");
+        let has_place = (found.ino(), found.dev()) == (line.inode, device_of(line));
         let maps = ProcessMaps::read(own_pid()).expect("it runs");
+        if !has_place && maps.build_id_of(line).is_none() {
+            let reason = "the file system has layers, and this user may not open what is mapped";
+            let _ = writeln!(std::io::stderr(), "SKIP {TEST}: {reason}");
+            return;
+        }
         assert_eq!(maps.build_id_of(line), Some(id.clone()));
         let of = |pid, address, path: &[u8], identity: &FileIdentity| {
             build_id_of_mapped(pid, address, path, identity)
         };
         let found = of(own_pid(), line.start, line.path, &identity);
         assert_eq!(found, Some(id.clone()));
+        // The mapping is found by what its path begins with: what else is there has a longer one.
+        let found = of(own_pid(), line.start, b"/", &identity);
+        assert_eq!(found, Some(id.clone()));
         // Where the process is gone, or has something else there, the path counts if the file has that place.
-        let found = fs::metadata(&own).expect("there");
-        if (found.ino(), found.dev()) == (line.inode, device_of(line)) {
+        if has_place {
             let no_process = of(i32::MAX, line.start, line.path, &identity);
             assert_eq!(no_process, Some(id.clone()));
             let elsewhere = of(own_pid(), 1, line.path, &identity);
