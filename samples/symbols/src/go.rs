@@ -328,7 +328,7 @@ mod tests {
                     let found = table.find(TEXT + start);
                     let bounds = found.map(|found| (found.start - TEXT, found.end - TEXT));
                     assert!(bounds.is_none_or(|bounds| bounds == (start, end)));
-                    // Where names come first, a function needs the bytes up to its own name's place.
+                    // With the names first, a function needs the bytes up to the place of its own.
                     let needed = form.details_at(i) + form.field() + 4;
                     let is_there = form.magic != SINCE_1_2 && len >= needed;
                     assert!(bounds.is_some() || !is_there, "{form:?} {len} {i}");

@@ -70,7 +70,7 @@ fn a_map_of_this_machine_names_memory_of_the_process_and_its_children() {
     let short = here().without_parameters(true);
     for (mut symbolizer, expected) in [
         (short, made("a::b")),
-        // What is in this /tmp is of processes of this machine.
+        // Files of this /tmp are of processes of this machine.
         (Symbolizer::new(), nameless("//anon")),
     ] {
         let found = at(&mut symbolizer, &processes, (child, MEMORY + 0x100));

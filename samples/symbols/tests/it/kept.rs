@@ -60,7 +60,7 @@ fn what_was_kept_is_found_when_the_file_is_gone() {
         let mut recorder = Symbolizer::new().with_lines(true).keeping();
         all(&mut recorder, &processes, place);
         let kept = kept(&mut recorder);
-        // What comes later is not noted.
+        // Nothing that comes later is noted.
         all(&mut recorder, &processes, place);
         assert!(recorder.take_kept().is_empty());
         kept
@@ -338,7 +338,7 @@ fn a_program_that_was_executed_from_memory_is_kept_as_a_file() {
     let mut processes = Processes::new();
     let path = format!("/{name}");
     processes.map(PID, Mapped::new(START..START + len, 0, path.as_bytes()));
-    // Where it is none, a compiler may have made code in it.
+    // In one that is none a compiler may have made code.
     let other = Mapped::new(MEMORY..MEMORY + 0x1000, 0, &b"/memfd:other (deleted)"[..]);
     processes.map(PID, other);
     let root = built.path("");

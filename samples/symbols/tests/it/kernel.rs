@@ -200,7 +200,7 @@ fn a_module_has_the_functions_of_the_code_of_its_file_that_was_loaded() {
         named(object, "second", 15)
     );
     assert_eq!(at(&mut symbolizer, MODULE + 64), nameless(object));
-    // What is elsewhere now has left its place.
+    // Code that is elsewhere now has left its place.
     symbolizer.map_kernel(MODULE + 0x800..MODULE + 0x1800, b"[another]");
     assert!(!symbolizer.has_kernel_functions("[a_module]"));
     assert_eq!(at(&mut symbolizer, MODULE + 16), nameless(object));

@@ -71,7 +71,7 @@ fn the_build_id_of_a_mapping_is_that_of_its_file() {
         // The mapping is found by what its path begins with: what else is there has a longer one.
         let found = of(own_pid(), line.start, b"/", &identity);
         assert_eq!(found, Some(id.clone()));
-        // Where the process is gone, or has something else there, the path counts if the file has that place.
+        // If the process is gone, or has something else there, the path counts if the file has that place.
         if has_place {
             let no_process = of(i32::MAX, line.start, line.path, &identity);
             assert_eq!(no_process, Some(id.clone()));

@@ -93,7 +93,7 @@ fn callers_are_found_by_what_files_say_of_their_frames() {
         let library = built.path("a.so");
         let place = |name| mapped::place_of(&library, name).0;
         let [leaf, caller, unknown] = ["leaf", "caller", "unknown"].map(place);
-        // What is apart is found by the link.
+        // Debug information that lies apart is found by the link.
         let link_to = "--add-gnu-debuglink=a.debug";
         if link
             && !(built.run(&["objcopy", "--only-keep-debug", "a.so", "a.debug"])
