@@ -419,6 +419,18 @@ impl CpuTable {
         }
     }
 
+    /// Returns the bits of an alias' mask: those of the CPU's own event of that name, if it has one.
+    fn as_named(&self, alias: EntryView<'_>) -> Bits {
+        const OF_THE_MASK: u32 = flag::COMBINES | flag::DEFAULT | flag::GROUP | flag::CLOSES;
+        match self.entry(alias.event(), alias.mask()) {
+            Some(own) => Bits {
+                flags: own.bits().flags & !OF_THE_MASK | alias.bits().flags & OF_THE_MASK,
+                ..own.bits()
+            },
+            None => alias.bits(),
+        }
+    }
+
     /// Returns the names of the aliases, `EVENT` or `EVENT.MASK`: what other libraries call this CPU's events.
     pub fn aliases(&self) -> impl Iterator<Item = &str> {
         self.views()
@@ -439,10 +451,11 @@ impl Names for Aliases<'_> {
 
     fn default_masks(&self, event: &str) -> Vec<Bits> {
         let mut tables = self.0.views().map(|(_, view)| view.aliases());
-        tables
-            .find(|aliases| aliases.find(event, "").is_some())
-            .map(|aliases| aliases.default_masks(event))
-            .unwrap_or_default()
+        let table = tables.find(|aliases| aliases.find(event, "").is_some());
+        let masks = table
+            .into_iter()
+            .flat_map(|aliases| aliases.default_masks(event));
+        masks.map(|mask| self.0.as_named(mask)).collect()
     }
 }
 
@@ -452,10 +465,13 @@ impl Names for CpuTable {
     }
 
     fn default_masks(&self, event: &str) -> Vec<Bits> {
-        self.views()
-            .find(|(_, view)| view.find(event, "").is_some())
-            .map(|(_, view)| view.default_masks(event))
-            .unwrap_or_default()
+        let found = self
+            .views()
+            .find(|(_, view)| view.find(event, "").is_some());
+        let masks = found
+            .into_iter()
+            .flat_map(|(_, view)| view.default_masks(event));
+        masks.map(|mask| mask.bits()).collect()
     }
 }
 

@@ -55,7 +55,14 @@ impl CpuTable {
         match self.name_of(bits) {
             Some(name) => Ok(Decoded { name, levels }),
             None if bits.fixed > 0 => Err(self.no_fixed_counter(bits.fixed - 1)),
-            None => Err(self.nameless(format!("there is no event {:#x}", bits.config()))),
+            None => {
+                let number = bits.config();
+                let is_there = self.find_entry(|entry| entry.bits().config() == number);
+                Err(self.nameless(match is_there {
+                    Some(_) => format!("no event {number:#x} has these bits"),
+                    None => format!("there is no event {number:#x}"),
+                }))
+            }
         }
     }
 

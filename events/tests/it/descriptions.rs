@@ -140,3 +140,11 @@ fn what_follows_a_sentence_is_given_with_it() {
         "{all}"
     );
 }
+
+#[test]
+fn what_the_vendor_advises_against_is_marked() {
+    let skl = Database::embedded().cpu("intel-skl").unwrap();
+    let is_deprecated = |event: &str| skl.event(event).unwrap().is_deprecated;
+    assert!(is_deprecated("L2_LINES_OUT.USELESS_PREF"));
+    assert!(!is_deprecated("L2_LINES_OUT.USELESS_HWPF"));
+}

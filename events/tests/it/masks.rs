@@ -120,3 +120,21 @@ fn masks_that_make_another_are_a_finding_unless_meant() {
         assert_eq!(findings(masks), [""; 0], "{masks}");
     }
 }
+
+/// libpfm4's bits of these masks are others, and of some none that count.
+#[test]
+fn an_event_without_a_mask_is_the_one_with_its_default_mask_by_name() {
+    for (cpu, event, default) in [
+        ("intel-gnr", "EXE", "AMX_BUSY"),
+        ("intel-spr", "EXE", "AMX_BUSY"),
+        ("intel-glm", "CPU_CLK_UNHALTED", "CORE_P"),
+        ("intel-ivt", "MEM_LOAD_UOPS_LLC_MISS_RETIRED", "LOCAL_DRAM"),
+        ("intel-snb", "BR_MISP_RETIRED", "ALL_BRANCHES"),
+        ("intel-nhm", "INST_RETIRED", "ANY_P"),
+    ] {
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let bits = |name: &str| encoding(&table, name).unwrap();
+        let named = bits(&format!("{event}.{default}"));
+        assert_eq!(bits(event), named, "{cpu} {event}");
+    }
+}

@@ -102,6 +102,28 @@ fn numbers_of_the_kernel_have_the_names_of_generalized_events() {
 }
 
 #[test]
+fn bits_have_the_name_that_the_table_has_for_them() {
+    let name = |cpu: &str, config, config1| {
+        let perf = PerfConfig::new(PerfConfig::RAW, config).with_config1(config1);
+        let table = Database::embedded().cpu(cpu).unwrap();
+        let decoded = table.decode(&Encoding::Perf(perf));
+        decoded.map_or_else(
+            |error| error.reason().unwrap_or_default().to_owned(),
+            |decoded| decoded.name,
+        )
+    };
+    // One mask, the mask of all, and masks that are put together.
+    let barcelona = |config| name("amd-10h-barcelona", config, 0);
+    assert_eq!(barcelona(0x20ea), "CACHE_BLOCK.READ_TO_DIRTY");
+    assert_eq!(barcelona(0x3dea), "CACHE_BLOCK.ALL");
+    let core = |config, config1| name("intel-adl-core", config, config1);
+    let latency = "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128";
+    assert_eq!(core(0x01cd, 0x80), latency);
+    assert_eq!(core(0x01cd, 3), "no event 0xcd has these bits");
+    assert_eq!(core(0x01ff, 0), "there is no event 0xff");
+}
+
+#[test]
 fn fixed_counters_without_an_event_have_no_name() {
     let skl = Database::embedded().cpu("intel-skl").unwrap();
     let decode = |index| {

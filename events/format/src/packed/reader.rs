@@ -201,7 +201,7 @@ impl<'t> CpuView<'t> {
     }
 
     /// Returns the masks of an event that are taken when none is named.
-    pub fn default_masks(&self, event: &str) -> Vec<Bits> {
+    pub fn default_masks(&self, event: &str) -> Vec<EntryView<'t>> {
         let mut at = self.position(event, "");
         let mut masks = Vec::new();
         while let Some(view) = self.entry_at(at)
@@ -211,9 +211,9 @@ impl<'t> CpuView<'t> {
                 .get(..event.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(event))
         {
-            let bits = view.bits();
-            if bits.flags & flag::DEFAULT != 0 && view.event().len() == event.len() {
-                masks.push(bits);
+            let is_default = view.bits().flags & flag::DEFAULT != 0;
+            if is_default && view.event().len() == event.len() {
+                masks.push(view);
             }
             at += 1;
         }
