@@ -191,6 +191,33 @@ mod tests {
     }
 
     #[test]
+    fn files_of_compilers_are_kept_once_the_last_first() {
+        let mut space = AddressSpace::default();
+        let files = [
+            "/tmp/jit-7.dump",
+            "/lib/a",
+            "/tmp/jit-7.dump",
+            "/tmp/jit-8.dump",
+        ];
+        for (start, path) in (0..).zip(files) {
+            space.map(mapped(start * 10, start * 10 + 10, 0, path));
+        }
+        let kept = |space: &AddressSpace| -> Vec<String> {
+            let paths = space.jitdumps().iter().map(|file| &file.path);
+            paths
+                .map(|path| String::from_utf8_lossy(path).into())
+                .collect()
+        };
+        assert_eq!(kept(&space), ["/tmp/jit-8.dump", "/tmp/jit-7.dump"]);
+        for pid in 100..200 {
+            space.map(mapped(pid, pid + 1, 0, &format!("/tmp/jit-{pid}.dump")));
+        }
+        let kept = kept(&space);
+        assert_eq!(kept.len(), MOST_JITDUMPS);
+        assert_eq!(kept[0], "/tmp/jit-199.dump");
+    }
+
+    #[test]
     fn mappings_without_extent_are_none() {
         let mut space = AddressSpace::default();
         space.map(mapped(10, 10, 0, "a"));
