@@ -255,6 +255,20 @@ fn counters_of_intel_come_from_leaf_0xa() {
     assert_eq!(table(hybrid(0x2000_0002)).id(), "intel-arl-lp");
 }
 
+/// Version 1 has nothing in EDX: it is reserved (the SDM, "Architectural Performance Monitoring Version 1").
+#[test]
+fn fixed_counters_begin_with_version_2() {
+    let classes = |version: u32| {
+        let core = intel(0x6f6, 0x0828_0200 | version, 0, 0x0603);
+        let counters = core.counters.iter();
+        counters
+            .map(|bank| (bank.class, bank.number))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(classes(1), [(SlotClass::General, 2)]);
+    assert_eq!(classes(2), [(SlotClass::General, 2), (SlotClass::Fixed, 3)]);
+}
+
 #[test]
 fn counters_of_amd_come_from_function_8000_0022() {
     let amd = |perfmon: u32, number: u32| {

@@ -212,6 +212,8 @@ fn a_group_of_which_no_mask_is_named_takes_its_default() {
     };
     assert_eq!(decode(0x712e), "L2_RQSTS.I_STATE");
     assert_eq!(decode(0x4129), "L2_LD:I_STATE:SELF:EXCL_PREFETCH");
+    // Two of one group.
+    assert_eq!(decode(0x4c29), "L2_LD:E_STATE:M_STATE:SELF:EXCL_PREFETCH");
 }
 
 #[test]
@@ -465,6 +467,30 @@ fn wrong_names_get_the_nearest_and_the_masks() {
         assert_eq!(kind, ErrorKind::UnsupportedEvent, "{name}");
         assert!(text.contains(says), "{name}: {text}");
     }
+}
+
+/// Of the CPU's own list and the aliases the one that has the event says what is wrong.
+#[test]
+fn wrong_masks_are_those_of_the_list_that_has_the_event() {
+    let spr = events("intel-spr", Interface::Linux);
+    let own = spr.table().aliases().find(|alias| {
+        let mut parts = alias.split(['.', ':']);
+        let event = parts.next().unwrap_or_default();
+        parts.next().is_some() && spr.table().event(event).is_none()
+    });
+    let alias = own.and_then(|alias| alias.split('.').next()).unwrap();
+    for event in [alias, "L2_RQSTS"] {
+        let named = Event::Named(format!("{event}:NO_SUCH_MASK"));
+        let error = spr.resolve(&named, Filter::all()).unwrap_err();
+        let reason = error.reason().unwrap_or_default();
+        assert!(reason.contains("NO_SUCH_MASK"), "{event}: {reason}");
+    }
+    let neither = Event::Named("NO_SUCH_EVENT:ANY".into());
+    let error = spr.resolve(&neither, Filter::all()).unwrap_err();
+    assert!(
+        !error.reason().unwrap_or_default().contains("mask"),
+        "{error:#}"
+    );
 }
 
 #[test]
