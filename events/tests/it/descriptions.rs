@@ -3,6 +3,7 @@
 use std::fs;
 
 use quipu_events::Database;
+use quipu_hal::Event;
 
 /// The sentence of an event of a core.
 fn described(cpu: &str, event: &str) -> Option<String> {
@@ -104,7 +105,10 @@ fn presets_and_generalized_events_are_described() {
         assert!(preset.description().is_some(), "{}", preset.name);
     }
     for event in table.generalized() {
-        assert!(event.description().is_some(), "{}", event.name);
+        let generalized = Event::generalized(&event.name).unwrap();
+        let described = quipu_text::describe(&generalized);
+        assert!(described.is_some(), "{}", event.name);
+        assert_eq!(event.description(), described);
     }
 }
 

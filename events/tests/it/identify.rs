@@ -267,6 +267,18 @@ fn fixed_counters_begin_with_version_2() {
     };
     assert_eq!(classes(1), [(SlotClass::General, 2)]);
     assert_eq!(classes(2), [(SlotClass::General, 2), (SlotClass::Fixed, 3)]);
+    // From version 5 on ECX may list more of them than EDX has.
+    let listed = from_cpuid(|leaf, _| match leaf {
+        0 => vendor(b"GenuineIntel", 0xa),
+        0xa => CpuidLeaf {
+            eax: 0x0830_0805,
+            ecx: 0b1_0111,
+            edx: 0x0603,
+            ..CpuidLeaf::default()
+        },
+        _ => CpuidLeaf::default(),
+    });
+    assert_eq!(listed.unwrap().counters[1].number, 5);
 }
 
 #[test]
