@@ -8,17 +8,8 @@ use super::*;
 fn the_way_to_the_caller_is_what_the_rules_say() {
     use CallerOf::{FirstFrame, FramePointer, Otherwise};
     use gimli::{AArch64, X86_64};
-    let rules = |cfa, return_address, registers| Rules {
-        cfa: Rule::Register(cfa, 16),
-        registers,
-        return_address,
-        is_signal: false,
-        is_of_go: false,
-        encoding: Encoding {
-            address_size: 8,
-            format: Format::Dwarf32,
-            version: 1,
-        },
+    let rules = |cfa, return_address, registers| {
+        of_eh_frame(Rule::Register(cfa, 16), registers, return_address)
     };
     let x86 = |cfa, saved: Vec<(Register, Rule)>| {
         rules(cfa, X86_64::RA, saved).caller(Architecture::X86_64)

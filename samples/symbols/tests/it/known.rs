@@ -1,7 +1,6 @@
 //! Files, copies and lists that a symbolizer knows, and which of them is read.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -367,20 +366,16 @@ fn files_that_are_no_programs_say_so() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn the_vdso_has_names_where_this_kernel_was_recorded() {
     const TEST: &str = "the_vdso_has_names_where_this_kernel_was_recorded";
     let mut processes = Processes::new();
     let own = i32::try_from(std::process::id()).expect("a pid");
     processes.read(own);
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"));
-    let range = line.and_then(|line| line.split(' ').next()?.split_once('-'));
-    let Some((start, end)) = range else {
-        let _ = writeln!(std::io::stderr(), "SKIP {TEST}: no vDSO is mapped");
+    let Some((start, end)) = mapped::vdso(TEST) else {
         return;
     };
-    let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).expect("a number"));
     let names = |symbolizer: &mut Symbolizer| {
         let mut named = Vec::new();
         for address in start..end {

@@ -57,3 +57,19 @@ pub(crate) fn name(
     let outermost = functions(symbolizer, processes, address).pop()?;
     Some((outermost.name?.to_string(), outermost.offset?))
 }
+
+/// Returns where the code of the kernel is mapped into this process; says that a test is skipped if it is not.
+#[cfg(target_os = "linux")]
+pub(crate) fn vdso(test: &str) -> Option<(u64, u64)> {
+    use std::io::Write as _;
+
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("proc is mounted");
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"));
+    let range = line.and_then(|line| line.split(' ').next()?.split_once('-'));
+    let Some((start, end)) = range else {
+        let _ = writeln!(std::io::stderr(), "SKIP {test}: no vDSO is mapped");
+        return None;
+    };
+    let number = |text| u64::from_str_radix(text, 16).expect("a number");
+    Some((number(start), number(end)))
+}

@@ -162,16 +162,10 @@ fn rules_that_were_kept_lead_on_when_the_file_is_gone() {
 #[cfg(target_os = "linux")]
 #[test]
 fn frames_of_the_vdso_are_known_where_this_kernel_was_recorded() {
-    use std::io::Write as _;
     const TEST: &str = "frames_of_the_vdso_are_known_where_this_kernel_was_recorded";
-    let maps = fs::read_to_string("/proc/self/maps").expect("proc is mounted");
-    let line = maps.lines().find(|line| line.ends_with("[vdso]"));
-    let range = line.and_then(|line| line.split(' ').next()?.split_once('-'));
-    let Some((start, end)) = range else {
-        let _ = writeln!(std::io::stderr(), "SKIP {TEST}: no vDSO is mapped");
+    let Some((start, end)) = mapped::vdso(TEST) else {
         return;
     };
-    let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).expect("a number"));
     let mut processes = Processes::new();
     processes.map(PID, Mapped::new(start..end, 0, &b"[vdso]"[..]));
     let (machine, _) = machine();
